@@ -1,0 +1,113 @@
+"""The seam between networks and the rest: what a loaded model must offer, and what it is fed."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor, device, nn
+
+from attnviz.tokens import TokenLayout
+
+Fit = Literal["crop", "squash", "pad", "aspect"]
+FITS: tuple[Fit, ...] = get_args(Fit)
+
+Box = tuple[float, float, float, float]
+"""(left, top, right, bottom) in pixels of the original picture; may reach past its edges."""
+
+Prediction = tuple[str, int, float]
+"""(label, class index, probability)."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What the model was fed, and where it lies in the original picture."""
+
+    tensor: Float[Tensor, "1 channel height width"]
+    pixels: UInt8[np.ndarray, "height width 3"]
+    box: Box
+    fit: Fit | None
+    """How the picture met the model's size; None where a ready tensor was given."""
+
+
+@dataclass(frozen=True)
+class AttentionSite:
+    """One attention module: where its map arises and where its effect can be checked."""
+
+    name: str
+    """Dotted path in the model, such as `blocks.3.attn`."""
+    module: nn.Module
+    heads: int
+    after_mix: nn.Module
+    """The submodule fed with map × values, heads concatenated (the projection, say)."""
+    fused_switch: str | None = None
+    """The module's attribute that turns its fused kernel on, if it has one."""
+
+
+@runtime_checkable
+class LoadedViT(Protocol):
+    """A model that is ready to be observed."""
+
+    @property
+    def name(self) -> str:
+        """The name it was loaded by."""
+        ...
+
+    @property
+    def weights(self) -> str:
+        """What its weights are and where they come from, in one sentence."""
+        ...
+
+    @property
+    def random(self) -> bool:
+        """Whether the weights are random, so that its maps mean nothing."""
+        ...
+
+    @property
+    def module(self) -> nn.Module:
+        """The torch module itself."""
+        ...
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """(rows, cols) in pixels that pictures are fitted to."""
+        ...
+
+    @property
+    def device(self) -> device:
+        """Where the weights lie."""
+        ...
+
+    @property
+    def sites(self) -> tuple[AttentionSite, ...]:
+        """Its attention modules, first layer first."""
+        ...
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held during a pass: a model with hooks on serves one caller at a time."""
+        ...
+
+    def layout(self, height: int, width: int) -> TokenLayout:
+        """The tokens of an input of that size in pixels."""
+        ...
+
+    def view(self, image: Image.Image, fit: Fit) -> View:
+        """Fit a picture to the model's size and normalise it."""
+        ...
+
+    def view_of_tensor(self, tensor: Tensor) -> View:
+        """Check a ready input and recover the pixels it was made from."""
+        ...
+
+    def probe(self) -> Tensor:
+        """A small input (1, channel, height, width) on which captures are verified."""
+        ...
+
+    def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
+        """The five most probable classes of an output, or () for a model without classes."""
+        ...

@@ -1,0 +1,116 @@
+"""Which tokens a sequence holds: prefix tokens first, then the patches, row by row.
+
+This is the only file that turns a token's index into a (row, col) of the patch grid, or back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+
+from einops import rearrange
+from jaxtyping import Shaped
+from torch import Tensor
+
+from attnviz.errors import BadOption, UnknownName, unknown
+
+Query = str | tuple[int, int]
+"""`"cls"`, `"mean"` (all patches), a prefix token's name, or a patch as (row, col)."""
+
+
+QUERY_WORDS = {
+    "cls": "class token",
+    "dist": "distillation token",
+    "mean": "mean of all patches",
+}
+
+
+@dataclass(frozen=True)
+class TokenLayout:
+    """The order of a model's tokens: `prefix` names, then a `grid` of (rows, cols) patches."""
+
+    prefix: tuple[str, ...]
+    grid: tuple[int, int]
+
+    @property
+    def patches(self) -> int:
+        """How many patch tokens there are."""
+        rows, cols = self.grid
+        return rows * cols
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are: prefix and patches."""
+        return len(self.prefix) + self.patches
+
+    @property
+    def default_query(self) -> str:
+        """The class token, or the mean over patches where a model has none."""
+        return "cls" if "cls" in self.prefix else "mean"
+
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """The queries that have a name; any patch as (row, col) is one as well."""
+        return (*self.prefix, "mean")
+
+    def token(self, row: int, col: int) -> int:
+        """The index of the patch at (row, col)."""
+        rows, cols = self.grid
+        if not (0 <= row < rows and 0 <= col < cols):
+            raise UnknownName(
+                f"There is no patch at row {row}, column {col}: the grid has rows 0 to {rows - 1}"
+                f" and columns 0 to {cols - 1}."
+            )
+        return len(self.prefix) + row * cols + col
+
+    def cell(self, token: int) -> tuple[int, int]:
+        """The (row, col) of a patch token."""
+        if not len(self.prefix) <= token < self.tokens:
+            raise UnknownName(
+                f"Token {token} is not a patch: patches are tokens {len(self.prefix)}"
+                f" to {self.tokens - 1}."
+            )
+        return divmod(token - len(self.prefix), self.grid[1])
+
+    def query_tokens(self, query: object) -> range:
+        """The tokens whose rows a query averages: one token, or every patch for `"mean"`."""
+        if isinstance(query, str):
+            if query == "mean":
+                return range(len(self.prefix), self.tokens)
+            if query not in self.prefix:
+                raise unknown("query", query, [*self.query_names, "a patch as (row, col)"])
+            token = self.prefix.index(query)
+        else:
+            token = self.token(*_as_cell(query))
+        return range(token, token + 1)
+
+    def query_label(self, query: object) -> str:
+        """The query in words, as figures and file names carry it."""
+        self.query_tokens(query)
+        if isinstance(query, str):
+            return QUERY_WORDS.get(query, query.replace("reg", "register "))
+        row, col = _as_cell(query)
+        return f"patch (row {row}, column {col})"
+
+    def to_grid(self, values: Shaped[Tensor, "*lead token"]) -> Shaped[Tensor, "*lead row col"]:
+        """Drop the prefix tokens and lay the patches out as the grid."""
+        if values.shape[-1] != self.tokens:
+            rows, cols = self.grid
+            raise BadOption(
+                f"{values.shape[-1]} values came for {self.tokens} tokens"
+                f" ({len(self.prefix)} prefix + {rows} × {cols} patches)."
+            )
+        patches = values[..., len(self.prefix) :]
+        return rearrange(patches, "... (row col) -> ... row col", row=self.grid[0])
+
+
+def _as_cell(query: object) -> tuple[int, int]:
+    if isinstance(query, Sequence) and len(query) == 2:
+        try:
+            return index(query[0]), index(query[1])
+        except TypeError:
+            pass
+    raise BadOption(
+        f"A query is a name or a patch as (row, col), two whole numbers; {query!r} came."
+    )

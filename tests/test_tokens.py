@@ -1,0 +1,69 @@
+"""A token's place: prefix first, then patches row by row."""
+
+import pytest
+import torch
+
+from attnviz.errors import BadOption, UnknownName
+from attnviz.tokens import TokenLayout
+
+REGISTERS = TokenLayout(("cls", "reg1", "reg2", "reg3", "reg4"), (2, 3))
+
+# layout, (row, col), token: counted by hand
+PLACES = [
+    (TokenLayout((), (2, 3)), (0, 0), 0),
+    (TokenLayout((), (2, 3)), (1, 0), 3),
+    (TokenLayout(("cls",), (3, 2)), (1, 0), 3),
+    (TokenLayout(("cls", "dist"), (2, 3)), (0, 2), 4),
+    (REGISTERS, (0, 0), 5),
+    (REGISTERS, (1, 2), 10),
+]
+
+
+@pytest.mark.parametrize(("layout", "cell", "token"), PLACES)
+def test_cell_and_token_are_each_others_inverse(layout, cell, token):
+    assert layout.token(*cell) == token
+    assert layout.cell(token) == cell
+    assert layout.query_tokens(cell) == range(token, token + 1)
+
+
+@pytest.mark.parametrize(("layout", "cell", "token"), PLACES)
+def test_grid_puts_each_token_in_its_own_cell(layout, cell, token):
+    values = torch.zeros(layout.tokens)
+    values[token] = 1
+    grid = layout.to_grid(values)
+    assert grid.shape == layout.grid
+    assert grid[cell] == 1
+    assert grid.sum() == 1
+
+
+def test_named_queries():
+    assert REGISTERS.query_tokens("cls") == range(0, 1)
+    assert REGISTERS.query_tokens("reg4") == range(4, 5)
+    assert REGISTERS.query_tokens("mean") == range(5, 11)
+    assert REGISTERS.default_query == "cls"
+    assert TokenLayout((), (2, 3)).default_query == "mean"
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "says"),
+    [
+        ("clss", UnknownName, "cls"),
+        ("dist", UnknownName, "reg1"),
+        ((2, 0), UnknownName, "rows 0 to 1"),
+        ((0, -1), UnknownName, "columns 0 to 2"),
+        ((0.5, 1), BadOption, "whole numbers"),
+        (7, BadOption, "(row, col)"),
+        ((1, 2, 3), BadOption, "(row, col)"),
+    ],
+)
+def test_a_query_that_does_not_exist_names_what_does(query, error, says):
+    with pytest.raises(error) as caught:
+        REGISTERS.query_tokens(query)
+    assert says in str(caught.value)
+
+
+def test_values_for_another_layout_are_refused_with_both_counts():
+    with pytest.raises(BadOption, match=r"12 values came for 11 tokens"):
+        REGISTERS.to_grid(torch.zeros(12))
+    with pytest.raises(UnknownName, match="5"):
+        REGISTERS.cell(4)
