@@ -1,0 +1,79 @@
+"""Weights from the Hugging Face hub: the local cache first, and no long wait without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Thread
+
+from huggingface_hub import (
+    constants,
+    get_hf_file_metadata,
+    hf_hub_download,
+    hf_hub_url,
+    try_to_load_from_cache,
+)
+from huggingface_hub.errors import EntryNotFoundError
+
+from attnviz.errors import BadWeights
+
+FILE = "model.safetensors"
+ANSWER_WITHIN = 8.0
+"""Seconds that the hub has for its first answer, name lookup and redirects included."""
+
+WAY_OUT = (
+    "Without the hub: give checkpoint=FILE.safetensors, use the default model 'dinov2-small', or"
+    " pretrained=False for random weights."
+)
+
+
+def fetch(repo: str) -> Path:
+    """The safetensors file of a hub repository, `owner/name` or `owner/name@revision`.
+
+    A file in the hub's local cache is used as it is. `HF_HUB_OFFLINE=1` allows nothing else.
+
+    Raises:
+        BadWeights: the hub cannot be reached, or has no such file for us.
+    """
+    repo, _, revision = repo.partition("@")
+    version = revision or None
+    cached = try_to_load_from_cache(repo, FILE, revision=version)
+    if isinstance(cached, str):
+        return Path(cached)
+    if constants.HF_HUB_OFFLINE:
+        raise BadWeights(
+            f"{repo} is not in the hub's local cache, and HF_HUB_OFFLINE forbids to fetch it."
+            f" {WAY_OUT}"
+        )
+    try:
+        # hf_hub_download tries again and again for 23 s when there is no network; this does not.
+        _first_answer(hf_hub_url(repo, FILE, revision=version))
+        return Path(hf_hub_download(repo, FILE, revision=version))
+    except EntryNotFoundError as error:
+        raise BadWeights(
+            f"{repo} on the Hugging Face hub has no {FILE}, and pickles are never opened. {WAY_OUT}"
+        ) from error
+    except Exception as error:  # the client's own errors, its HTTP library's, the system's
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise BadWeights(
+            f"The weights of {repo} are not in the hub's local cache and could not be fetched from"
+            f" the Hugging Face hub: {reason}. {WAY_OUT}"
+        ) from error
+
+
+def _first_answer(url: str) -> None:
+    """Ask for the file's size, in a thread: a name lookup that hangs cannot be interrupted."""
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            get_hf_file_metadata(url, timeout=ANSWER_WITHIN)
+        except Exception as error:  # handed over to the caller's thread
+            failures.append(error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(ANSWER_WITHIN)
+    if thread.is_alive():
+        raise TimeoutError(f"it did not answer within {ANSWER_WITHIN:g} s")
+    if failures:
+        raise failures[0]

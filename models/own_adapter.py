@@ -1,0 +1,122 @@
+"""This project's own `models.vit.ViT`, as `attnviz.contract.LoadedViT` asks for it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from attnviz.contract import AttentionSite, Prediction, View
+from attnviz.errors import BadOption, UnsupportedModel
+from attnviz.tokens import TokenLayout
+from models.labels import plain_label, top_classes
+from models.preprocess import Recipe, as_fit, fit_image, noise, normalise, pixels_of, require_input
+from models.sizes import Size
+from models.vit import ViT
+
+
+@dataclass(frozen=True, eq=False)
+class OwnViT:
+    """A `ViT` that is ready to be observed; it takes the one size that it was made for."""
+
+    module: ViT
+    name: str
+    weights: str
+    random: bool = False
+    recipe: Recipe = field(default_factory=Recipe)
+    labels: tuple[str, ...] = ()
+    """The names of its classes, if they have any."""
+    lock: AbstractContextManager[object] = field(default_factory=RLock)
+
+    def __post_init__(self) -> None:
+        if self.module.input_shape[0] not in (1, 3):
+            raise UnsupportedModel(
+                f"{self.name} takes {self.module.input_shape[0]} channels; a picture has 3, or 1"
+                " when it is grey."
+            )
+
+    @property
+    def image_size(self) -> Size:
+        """(rows, cols) in pixels."""
+        return self.module.input_shape[1:]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.module.pos_embed.device
+
+    @property
+    def sites(self) -> tuple[AttentionSite, ...]:
+        """Each block's attention; it has no fused kernel to switch off."""
+        blocks: Any = self.module.blocks  # torch's types do not know a module's children
+        return tuple(
+            AttentionSite(f"blocks.{index}.attn", attn, attn.heads, attn.after_mix)
+            for index, attn in enumerate(block.attn for block in blocks)
+        )
+
+    def layout(self, height: int, width: int) -> TokenLayout:
+        """The module's own layout.
+
+        Raises:
+            BadOption: another size than the module's came.
+        """
+        if (height, width) != self.image_size:
+            raise BadOption(
+                f"{self.name} takes only {self.image_size[0]} × {self.image_size[1]} pixels, but"
+                f" {height} × {width} came."
+            )
+        return self.module.layout
+
+    def view(self, image: Image.Image, fit: str) -> View:
+        """Fit a picture to the model's size; a model with one channel sees it in grey.
+
+        Raises:
+            BadOption: `aspect`, which needs a model that takes any size.
+            UnknownName: there is no such `fit`.
+        """
+        fit = as_fit(fit)
+        if fit == "aspect":
+            raise BadOption(
+                f"{self.name} takes only {self.image_size[0]} × {self.image_size[1]} pixels, so the"
+                " fit 'aspect' does not work: use 'pad', 'squash' or 'crop'."
+            )
+        if self._channels == 1:
+            image = image.convert("L")
+        pixels, box = fit_image(image, self.image_size, fit=fit, recipe=self.recipe)
+        tensor = normalise(pixels, self.recipe)[:, : self._channels]
+        return View(self._placed(tensor), pixels, box, fit)
+
+    def view_of_tensor(self, tensor: Tensor) -> View:
+        """A ready input, normalised; its box is the input itself.
+
+        Raises:
+            BadOption: it has another shape or type than the module's, or is not finite.
+        """
+        require_input(tensor, channels=self._channels)
+        height, width = tensor.shape[2:]
+        self.layout(height, width)
+        pixels = pixels_of(tensor.expand(1, 3, -1, -1), self.recipe)
+        return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
+
+    def probe(self) -> Tensor:
+        """Noise of the one size that it takes, always the same."""
+        return self._placed(noise(*self.module.input_shape))
+
+    def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
+        """The five most probable classes; empty without a classifier."""
+        if not isinstance(self.module.head, nn.Linear):
+            return ()
+        return top_classes(output, self.labels.__getitem__ if self.labels else plain_label)
+
+    @property
+    def _channels(self) -> int:
+        return self.module.input_shape[0]
+
+    def _placed(self, tensor: Tensor) -> Tensor:
+        positions = self.module.pos_embed
+        return tensor.detach().to(positions.device, positions.dtype)

@@ -1,0 +1,183 @@
+"""Weights from a safetensors file, and whether they fit: all of them, or a clear error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_fn
+from torch import Tensor
+
+from attnviz.errors import BadWeights
+
+Blank = Callable[..., VisionTransformer]
+"""Makes the module without weights, on no device; takes `img_size` and `num_classes`."""
+
+SHOWN = 3
+"""How many tensors an error names before it only counts."""
+
+PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How the files of `torch.save` begin: a zip archive, or a bare pickle."""
+
+
+def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
+    """All tensors of a safetensors file as float32, each checked to be finite.
+
+    The header is checked against the file before any tensor is read; a pickle is never opened.
+
+    Raises:
+        BadWeights: the file is missing, damaged, of another kind, or holds NaN or infinity.
+    """
+    path, start = Path(path), b""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        with safe_open(path, framework="pt") as stored:
+            # Copies, so that nothing that happens to the file later reaches the model.
+            names = list(stored.keys())
+            state = {name: stored.get_tensor(name).to(torch.float32, copy=True) for name in names}
+    except OSError as error:
+        raise BadWeights(
+            f"The checkpoint {path} cannot be read: {error.strerror}. Give the path of a"
+            " safetensors file."
+        ) from error
+    except SafetensorError as error:
+        # Asked only now: a good safetensors file may begin with the same two bytes as a pickle.
+        raise BadWeights(
+            _pickle_message(path.name)
+            if start.startswith(PICKLES)
+            else f"{path.name} is not a whole safetensors file ({error}). Give one, or fetch it"
+            " again."
+        ) from error
+    for name, tensor in state.items():
+        if not torch.isfinite(tensor).all():
+            raise BadWeights(
+                f"The tensor {name} in {path.name} holds NaN or infinity: the file is damaged, or"
+                " the training diverged."
+            )
+    return state
+
+
+def _pickle_message(name: str) -> str:
+    return (
+        f"{name} is a pickle, which can run any code when it is opened, so it is not. Convert it"
+        " where you trust it: safetensors.torch.save_file(torch.load(file, weights_only=True),"
+        " 'weights.safetensors')."
+    )
+
+
+def assemble(
+    blank: Blank,
+    state: Mapping[str, Tensor],
+    *,
+    source: str,
+    image_size: tuple[int, int] | None = None,
+) -> VisionTransformer:
+    """The module with exactly these weights.
+
+    timm's own filter renames the tensors of DINOv2's, OpenAI's and OpenCLIP's files. The number of
+    classes is the file's. So is the grid of learned positions: the native one or the one of
+    `image_size` if it has that many, else a square.
+
+    Raises:
+        BadWeights: a tensor is missing, left over, or of another shape; the message says which.
+    """
+    draft = blank()
+    _require_patch(draft, state, source)
+    patch = draft.patch_embed.patch_size
+    positions = draft.pos_embed
+    draft.pos_embed = None  # so that the filter only renames, and leaves the positions alone
+    renamed = _renamed(state, draft, source)
+    head, learned = renamed.get("head.weight"), renamed.get("pos_embed")
+    options: dict[str, object] = {"num_classes": len(head) if head is not None else 0}
+    if learned is not None and positions is not None and learned.ndim == 3:
+        prefix = positions.shape[1] - draft.patch_embed.num_patches
+        grid = _grid(learned.shape[1] - prefix, draft, image_size, source)
+        options["img_size"] = (grid[0] * patch[0], grid[1] * patch[1])
+    module = blank(**options)
+    tensors = _renamed(state, module, source)
+    if module.attn_pool is None:
+        tensors = {name: kept for name, kept in tensors.items() if not name.startswith("attn_pool")}
+    _require_fit(module, tensors, source)
+    # They take the place of parameters that were never filled.
+    module.load_state_dict(tensors, strict=True, assign=True)
+    return module
+
+
+def _renamed(
+    state: Mapping[str, Tensor], module: VisionTransformer, source: str
+) -> dict[str, Tensor]:
+    try:
+        # adapt_layer_scale is DeiT III's old naming, which nothing else uses.
+        tensors = checkpoint_filter_fn(dict(state), module, adapt_layer_scale=True)
+        return {name: tensor.contiguous() for name, tensor in tensors.items()}
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise BadWeights(
+            f"timm cannot read the tensors of {source} as weights of this model ({error}). Give the"
+            " name of the model that they were made for."
+        ) from error
+
+
+def _require_patch(module: VisionTransformer, state: Mapping[str, Tensor], source: str) -> None:
+    """timm's filter would resample another patch size without a word."""
+    expected = tuple(module.patch_embed.patch_size)
+    for name, tensor in state.items():
+        kernel = name.endswith(("patch_embed.proj.weight", "visual.conv1.weight"))
+        if kernel and tensor.ndim == 4 and tuple(tensor.shape[2:]) != expected:
+            raise BadWeights(
+                f"{source} does not fit the model: {name} has patches of"
+                f" {tensor.shape[2]} × {tensor.shape[3]} pixels, expected"
+                f" {expected[0]} × {expected[1]}. Give the name of a model with that patch size."
+            )
+
+
+def _grid(
+    patches: int, module: VisionTransformer, image_size: tuple[int, int] | None, source: str
+) -> tuple[int, int]:
+    """The grid that has so many learned positions."""
+    rows, cols = module.patch_embed.grid_size
+    side = math.isqrt(max(patches, 0))
+    grids = [(rows, cols), (side, side)]
+    if image_size:
+        patch = module.patch_embed.patch_size
+        grids.insert(1, (image_size[0] // patch[0], image_size[1] // patch[1]))
+    for grid in grids:
+        if patches > 0 and math.prod(grid) == patches:
+            return grid
+    raise BadWeights(
+        f"{source} has positions for {patches} patches, which is no square; expected"
+        f" {rows} × {cols}. Give the image_size=(rows, cols) that it was trained with, or the name"
+        " of its own model."
+    )
+
+
+def _require_fit(module: VisionTransformer, tensors: Mapping[str, Tensor], source: str) -> None:
+    own = module.state_dict()
+    shapes = {
+        name: f"{name} {tuple(tensor.shape)}, expected {tuple(own[name].shape)}"
+        for name, tensor in tensors.items()
+        if name in own and own[name].shape != tensor.shape
+    }
+    faults = [
+        f"{fault}: {_first(names)}"
+        for fault, names in (
+            ("missing", [name for name in own if name not in tensors]),
+            ("left over", [name for name in tensors if name not in own]),
+            ("of another shape", list(shapes.values())),
+        )
+        if names
+    ]
+    if faults:
+        raise BadWeights(
+            f"{source} does not fit the model. Tensors {'; '.join(faults)}. Give the name of the"
+            " model that the weights were made for."
+        )
+
+
+def _first(names: list[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

