@@ -1,0 +1,181 @@
+"""The command line: the second front end over the façade."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import models
+from attnviz.colour import COLORMAPS
+from attnviz.contract import FITS
+from attnviz.errors import AttnVizError, BadOption
+from attnviz.explain import explain, observe
+from attnviz.heatmap import INTERPOLATIONS
+from attnviz.images import open_image
+from attnviz.methods import METHODS
+from attnviz.methods.options import Option
+from attnviz.scale import SCALES
+from attnviz.tokens import Query
+
+EXAMPLES = """\
+examples:
+  python -m attnviz cat.jpg -o cat.png
+      attention rollout of the class token, by DINOv2 ViT-S/14
+  python -m attnviz cat.jpg -o head.pdf --method attention --layer 11 --head 3
+      one head of the last layer, as a figure for a paper
+  python -m attnviz cat.jpg -o ear.png --method attention --query 4,20 --size 518
+      what the patch in row 4, column 20 attends to
+  python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
+      the numbers, from your own weights
+
+Rows, columns, layers and heads are counted from 0; -1 is the last layer or head.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence, exit code 2."""
+        self.exit(2, f"attnviz: {message}. See python -m attnviz --help\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; gives the exit code: 0, or 2 after a user's mistake."""
+    given = _parser().parse_args(arguments)
+    try:
+        _draw(given)
+    except AttnVizError as error:
+        print(f"attnviz: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("attnviz: stopped; nothing was written.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _draw(given: argparse.Namespace) -> None:
+    output = Path(given.output)
+    if output.exists() and output.samefile(given.picture):
+        raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
+    image = open_image(given.picture)
+    vit = models.load(
+        given.model,
+        pretrained=not given.random,
+        seed=given.seed,
+        checkpoint=given.checkpoint,
+        image_size=_size(given.size),
+        device=given.device,
+    )
+    record = observe(vit, image, keep=given.keep, fit=given.fit, progress=_progress())
+    asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
+    heat = explain(record, given.method, query=_query(given.query), **asked)
+    heat.save(
+        output,
+        alpha=given.alpha,
+        colormap=given.colormap,
+        scale=given.scale,
+        clip=given.clip,
+        interpolation=given.interpolation,
+        width_mm=given.width_mm,
+        dpi=given.dpi,
+    )
+    print(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
+    for note in heat.notes:
+        print(f"note: {note}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m attnviz",
+        description="Draw what a Vision Transformer attends to in a picture.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("picture", help="the picture's file")
+    add("-o", "--output", required=True, metavar="FILE", help=".png, .svg, .pdf or .npz")
+
+    add = parser.add_argument_group("the model").add_argument
+    add("--model", default="dinov2-small", help="a timm name, or %(default)s (the default)")
+    add("--checkpoint", metavar="FILE", help="your own weights, a .safetensors file")
+    add("--random", action="store_true", help="random weights: an untrained model")
+    add("--seed", type=int, default=0, help="of the random weights (%(default)s)")
+    add("--size", metavar="N or ROWSxCOLS", help="input in pixels (the model's own)")
+    fits = "how the picture meets that size (%(default)s: a grid of the picture's own shape)"
+    add("--fit", choices=FITS, default="aspect", help=fits)
+    add("--device", help="cpu, cuda or mps (the best there is)")
+    keep = "dense maps or what rebuilds them (%(default)s)"
+    add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
+
+    add = parser.add_argument_group("the method").add_argument
+    add("--method", default="rollout", help=f"{' or '.join(METHODS)} (%(default)s)")
+    query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
+    add("--query", metavar="TOKEN", help=query)
+    for name, (option, methods) in _options().items():
+        words = f"{option.help} [{', '.join(methods)}]"
+        kind = {"choice": str, "fraction": float}.get(option.kind, int)
+        add(f"--{name.replace('_', '-')}", type=kind, choices=option.choices or None, help=words)
+
+    add = parser.add_argument_group("the drawing").add_argument
+    add("--alpha", type=float, default=0.6, help="opacity of the colours, 0 to 1 (%(default)s)")
+    add("--colormap", choices=COLORMAPS, default="inferno", help="(%(default)s)")
+    add("--scale", choices=SCALES, default="own", help="range of the colours (%(default)s)")
+    add("--clip", type=float, help="percentile at which the scale is cut, such as 99 (off)")
+    smooth = "between patches (%(default)s: one value a patch)"
+    add("--interpolation", choices=INTERPOLATIONS, default="nearest", help=smooth)
+    add("--width-mm", type=float, default=89.0, help="width of the figure (%(default)s)")
+    add("--dpi", type=int, default=450, help="dots per inch of a .png (%(default)s)")
+    return parser
+
+
+def _options() -> dict[str, tuple[Option, list[str]]]:
+    """Every option of every method, with the methods that have it."""
+    found: dict[str, tuple[Option, list[str]]] = {}
+    for method, row in METHODS.items():
+        for name, option in row.options.items():
+            found.setdefault(name, (option, []))[1].append(method)
+    return found
+
+
+def _size(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    numbers = text.lower().replace("×", "x").split("x")
+    try:
+        match [int(number) for number in numbers]:
+            case [side]:
+                return side
+            case [rows, cols]:
+                return rows, cols
+    except ValueError:
+        pass
+    raise BadOption(f"A size is pixels as N, or ROWSxCOLS such as 224x336; {text!r} came.")
+
+
+def _query(text: str | None) -> Query | None:
+    if text is None or not text[:1].isdigit():
+        return text
+    try:
+        row, col = (int(number) for number in text.split(","))
+    except ValueError:
+        raise BadOption(f"A patch is ROW,COL, such as 4,20; {text!r} came.") from None
+    return row, col
+
+
+def _progress() -> Any:
+    """A line that counts layers, where somebody is watching."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\rlayer {done} of {total}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+if __name__ == "__main__":
+    sys.exit(main())

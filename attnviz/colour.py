@@ -1,0 +1,221 @@
+"""Values to colours: the palettes, the overlay on a picture, and the mosaic of many heads.
+
+The only file that makes uint8 colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from einops import repeat
+from jaxtyping import Float, UInt8
+from matplotlib import colormaps
+from PIL import Image
+
+from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.heatmap import INTERPOLATIONS, Heatmap, Placement, place
+from attnviz.scale import Scale, choose_scale, numbers, within
+
+BAND = 256
+"""Rows of pixels smoothed at a time: a 12-megapixel picture needs no 12 million floats."""
+
+
+def _table(name: str) -> UInt8[np.ndarray, "256 3"]:
+    colours = np.rint(colormaps[name](np.arange(256))[:, :3] * 255).astype(np.uint8)
+    colours.setflags(write=False)
+    return colours
+
+
+COLORMAPS: Mapping[str, UInt8[np.ndarray, "256 3"]] = {
+    "inferno": _table("inferno"),
+    "viridis": _table("viridis"),
+    "cividis": _table("cividis"),
+    "magma": _table("magma"),
+    "plasma": _table("plasma"),
+    "gray": _table("gray"),
+}
+"""Sequential palettes, dark to light, so that they survive print and colour blindness; no jet."""
+
+
+def palette(colormap: str) -> UInt8[np.ndarray, "256 3"]:
+    """The 256 colours of a palette, lowest first."""
+    if colormap not in COLORMAPS:
+        raise unknown("colormap", colormap, COLORMAPS)
+    return COLORMAPS[colormap]
+
+
+def colourise(
+    values: Float[np.ndarray, "*shape"], scale: Scale, colormap: str = "inferno"
+) -> UInt8[np.ndarray, "*shape 3"]:
+    """Each value's colour: the scale's range in 256 equal steps, its high end the last colour."""
+    step = np.minimum(scale.position(values) * 256, 255).astype(np.uint8)
+    colours: UInt8[np.ndarray, "*shape 3"] = palette(colormap)[step]
+    return colours
+
+
+def overlay(
+    heat: Heatmap,
+    *,
+    alpha: float = 0.5,
+    colormap: str = "inferno",
+    scale: str | Scale = "own",
+    clip: float | None = None,
+    interpolation: str = "nearest",
+    size: tuple[int, int] | None = None,
+) -> Image.Image:
+    """The picture with the map's colours over its box: (1 - alpha) · picture + alpha · colour.
+
+    `size` is the result's (width, height) in pixels, the picture's own if None. Raises
+    `UnknownName` and `BadOption` for options that don't exist.
+    """
+    if not within(alpha, 0.0, 1.0):
+        raise BadOption(f"alpha is from 0 (picture alone) to 1 (colours alone); {alpha!r} came.")
+    if interpolation not in INTERPOLATIONS:
+        raise unknown("interpolation", interpolation, INTERPOLATIONS)
+    chosen = choose_scale(heat.values, scale, clip=clip)
+    picture = _resized(heat.image, size)
+    placement = _placed(heat, picture.size)
+    colours = _pixels(heat, placement, chosen, colormap, interpolation)
+    if colours.size:
+        left, top = placement.left, placement.top
+        height, width, _ = colours.shape
+        under = picture.crop((left, top, left + width, top + height))
+        picture.paste(Image.blend(under, Image.fromarray(colours), float(alpha)), (left, top))
+    return picture
+
+
+def _resized(image: Image.Image, size: tuple[int, int] | None) -> Image.Image:
+    if size is None or tuple(size) == image.size:
+        return image.copy()
+    width, height = size
+    if width < 1 or height < 1:
+        raise BadOption(f"size is (width, height), each at least 1 pixel; {size} came.")
+    larger = width > image.width or height > image.height
+    # Enlarging invents no pixels, shrinking averages them.
+    how = Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS
+    return image.resize((width, height), how)
+
+
+def _placed(heat: Heatmap, size: tuple[int, int]) -> Placement:
+    across, down = size[0] / heat.image.width, size[1] / heat.image.height
+    left, top, right, bottom = heat.box
+    box = (left * across, top * down, right * across, bottom * down)
+    return place(heat.grid, box, (size[1], size[0]))
+
+
+def _pixels(
+    heat: Heatmap, placement: Placement, scale: Scale, colormap: str, interpolation: str
+) -> UInt8[np.ndarray, "height width 3"]:
+    if interpolation == "nearest":  # as many colours as patches, so colour the patches
+        rows, cols = placement.cells
+        cells = colourise(heat.values, scale, colormap)
+        return cells.take(rows, 0).take(cols, 1)
+    colours = np.empty((placement.down.size, placement.across.size, 3), np.uint8)
+    for top in range(0, len(colours), BAND):
+        band = Placement(0, 0, placement.down[top : top + BAND], placement.across)
+        values = INTERPOLATIONS[interpolation](heat.values, band)
+        colours[top : top + BAND] = colourise(values, scale, colormap)
+    return colours
+
+
+@dataclass(frozen=True, eq=False)
+class Mosaic:
+    """Every head of every layer in one picture: layers downwards, heads across, equal cells."""
+
+    image: Image.Image
+    layers: int
+    heads: int
+    scale: Scale | None
+    """The scale that all tiles share, or None where each has its own."""
+
+    @property
+    def cell(self) -> tuple[int, int]:
+        """(height, width) of one cell in pixels, the gap included."""
+        return self.image.height // self.layers, self.image.width // self.heads
+
+    def centre(self, layer: int, head: int) -> tuple[float, float]:
+        """The middle of a cell as (x, y) in pixels."""
+        height, width = self.cell
+        return (head + 0.5) * width, (layer + 0.5) * height
+
+    def at(self, x: float, y: float) -> tuple[int, int]:
+        """The (layer, head) of the cell under a point in pixels."""
+        if not (0 <= x < self.image.width and 0 <= y < self.image.height):
+            raise BadOption(
+                f"The point ({x}, {y}) is outside the mosaic of {self.image.width} ×"
+                f" {self.image.height} pixels."
+            )
+        height, width = self.cell
+        return int(y // height), int(x // width)
+
+
+def mosaic(
+    tiles: Float[np.ndarray, "layer head row col"],
+    *,
+    scale: str | Scale = "own",
+    colormap: str = "inferno",
+    clip: float | None = None,
+    max_side: int = 1100,
+    gap: int = 2,
+) -> Mosaic:
+    """Draw every tile as whole pixels a patch, with `gap` white pixels between tiles.
+
+    `scale` is `"own"` (each tile has its own range), `"shared"` (one range for all) or a `Scale`.
+    The longer side stays within `max_side` unless a patch would be less than one pixel.
+    """
+    layers, heads, rows, cols = tiles.shape
+    if not np.isfinite(tiles).all():
+        raise CaptureFailed("Some heads have values that are not finite; check the weights.")
+    shared = scale if isinstance(scale, Scale) else None
+    if shared is None and scale not in ("own", "shared"):
+        raise unknown("mosaic scale", scale, ("own", "shared"))
+    if scale == "shared" or shared:
+        shared = choose_scale(tiles, shared or "own", clip=clip)
+    room = min((max_side // layers - gap) // rows, (max_side // heads - gap) // cols)
+    patch = max(1, room)
+    high, wide = rows * patch + gap, cols * patch + gap
+    canvas = np.full((layers * high, heads * wide, 3), 255, np.uint8)
+    for layer, head in np.ndindex(layers, heads):
+        tile = tiles[layer, head]
+        colours = colourise(tile, shared or choose_scale(tile, clip=clip), colormap)
+        top, left = layer * high + gap // 2, head * wide + gap // 2
+        canvas[top : top + rows * patch, left : left + cols * patch] = repeat(
+            colours, "row col rgb -> (row down) (col across) rgb", down=patch, across=patch
+        )
+    return Mosaic(Image.fromarray(canvas), layers, heads, shared)
+
+
+def colour_bar(
+    scale: Scale, colormap: str = "inferno", *, size: tuple[int, int] = (256, 12)
+) -> Image.Image:
+    """The scale's colours from low (left) to high, (width, height) in pixels, without text."""
+    width, height = size
+    if scale.flat:
+        values = np.full(width, scale.low)
+    else:
+        values = scale.low + (np.arange(width) + 0.5) / width * (scale.high - scale.low)
+    row = colourise(values, scale, colormap)
+    return Image.fromarray(repeat(row, "width rgb -> height width rgb", height=height))
+
+
+def ticks(
+    scale: Scale, values: Float[np.ndarray, "*shape"] | None = None
+) -> tuple[tuple[float, str], ...]:
+    """The numbers of a colour bar with their text: low, middle, high; one for a flat scale.
+
+    Given the map's values, an end that some of them lie beyond is marked ≤ or ≥.
+    """
+    at = [scale.low] if scale.flat else [scale.low, (scale.low + scale.high) / 2, scale.high]
+    texts = list(numbers(np.array(at), scale.high - scale.low))
+    if values is not None:
+        texts[0] = ("≤ " if values.min() < scale.low else "") + texts[0]
+        texts[-1] = ("≥ " if values.max() > scale.high else "") + texts[-1]
+    return tuple(zip(at, texts, strict=True))
+
+
+def fit_within(size: tuple[int, int], max_side: int) -> tuple[int, int]:
+    """A picture's (width, height) shrunk so that the longer side is at most `max_side`."""
+    share = min(1.0, max_side / max(size))
+    return max(1, round(size[0] * share)), max(1, round(size[1] * share))

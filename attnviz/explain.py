@@ -1,0 +1,167 @@
+"""The façade: observe a picture once, then explain it as often as you like."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from attnviz import capture, colour, export
+from attnviz.contract import FITS, Fit, LoadedViT
+from attnviz.errors import BadOption, unknown
+from attnviz.heatmap import Heatmap
+from attnviz.images import open_image
+from attnviz.methods import METHODS
+from attnviz.methods.options import settle
+from attnviz.record import AttentionRecord
+from attnviz.tokens import Query
+from attnviz.verify import verify_once
+
+
+class Explanation(Heatmap):
+    """A heatmap that can draw itself."""
+
+    def overlay(self, **options: Any) -> Image.Image:
+        """The map over the original picture, at its size; options as in `colour.overlay`."""
+        return colour.overlay(self, **options)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write .png, .svg, .pdf or .npz; options as in `export.save`."""
+        return export.save(self, path, **options)
+
+
+def observe(
+    vit: LoadedViT,
+    source: Image.Image | Tensor,
+    *,
+    target: object = None,
+    keep: str = "auto",
+    fit: str = "crop",
+    progress: capture.Progress | None = None,
+) -> AttentionRecord:
+    """Run the model once on a picture, or on a ready tensor (1, channel, height, width).
+
+    Args:
+        vit: what `models.load` gave.
+        source: a picture, or an input that is already normalised.
+        target: reserved for methods that need a gradient.
+        keep: `"maps"`, `"factors"`, or `"auto"`: maps while they fit `capture.MAPS_BUDGET`.
+        fit: how a picture meets the model's size: `"crop"`, `"squash"`, `"pad"` or `"aspect"`.
+        progress: called with (layers done, layers in all); may raise, to stop.
+
+    Raises:
+        CaptureFailed: a layer's map could not be captured, or is not what the layer used.
+        BadOption: an argument has a value that does not exist, or the tensor's shape is wrong.
+    """
+    if target is not None:
+        raise BadOption("No method here uses a target yet: leave target out.")
+    known_fit = _fit(fit)
+    verify_once(vit)
+    if isinstance(source, Tensor):
+        view = vit.view_of_tensor(source)
+        image = Image.fromarray(view.pixels)
+    else:
+        image = _upright_rgb(source)
+        view = vit.view(image, known_fit)
+    layout = vit.layout(*view.tensor.shape[-2:])
+    layers, output = capture.run(
+        vit, view.tensor, keep=capture.choose(keep, vit, layout.tokens), progress=progress
+    )
+    return AttentionRecord(
+        layers=layers,
+        layout=layout,
+        view=view,
+        image=image,
+        predictions=vit.predictions(output),
+        model=vit.name,
+        weights=vit.weights,
+        random=vit.random,
+        device=str(vit.device),
+    )
+
+
+def explain(
+    record: AttentionRecord, method: str = "rollout", *, query: Query | None = None, **options: Any
+) -> Explanation:
+    """One method's map for one query, over the patches; cheap and pure.
+
+    Args:
+        record: what `observe` gave.
+        method: a name in `METHODS`.
+        query: `"cls"`, `"mean"` (all patches), a prefix token's name, or a patch (row, col); if
+            left out, the class token, or the mean where there is none.
+        options: the method's own, see `METHODS[method].options`.
+
+    Raises:
+        UnknownName: no such method, query, layer, head or option.
+        BadOption: an option's value is out of range.
+    """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
+    chosen = METHODS[method]
+    query = record.layout.default_query if query is None else query
+    settled = settle(method, chosen.options, options, record)
+    tokens = record.layout.query_tokens(query)
+    values = chosen.compute(record, tokens, **settled)
+    return Explanation(
+        values=record.layout.to_grid(values).cpu().numpy().astype(np.float32),
+        unit=chosen.unit,
+        title=chosen.label,
+        facts=_facts(record, chosen.label, query, settled),
+        image=record.image,
+        box=record.view.box,
+        query_cell=None if isinstance(query, str) else record.layout.cell(tokens.start),
+        notes=("random weights: this map means nothing",) if record.random else (),
+    )
+
+
+def _upright_rgb(source: object) -> Image.Image:
+    if not isinstance(source, Image.Image):
+        raise BadOption(
+            f"A picture or a tensor is observed; {type(source).__name__} came."
+            " Open the picture with attnviz.open_image first."
+        )
+    return source if source.mode == "RGB" else open_image(source)
+
+
+def _fit(name: str) -> Fit:
+    for fit in FITS:
+        if fit == name:
+            return fit
+    raise unknown("fit", name, FITS)
+
+
+def _facts(
+    record: AttentionRecord, label: str, query: Query, settled: dict[str, Any]
+) -> tuple[tuple[str, str], ...]:
+    """What a figure must say of where it comes from, in words."""
+    rows, cols = record.layout.grid
+    height, width = record.view.tensor.shape[-2:]
+    return (
+        ("method", label),
+        *_in_words(settled, len(record.layers)),
+        ("query", record.layout.query_label(query)),
+        ("model", record.model),
+        ("weights", record.weights),
+        ("input", f"{height} × {width} pixels"),
+        ("grid", f"{rows} × {cols} patches"),
+        ("fit", record.view.fit or "ready tensor"),
+    )
+
+
+def _in_words(settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:
+    """The options that had an effect."""
+    words = []
+    for name, value in settled.items():
+        idle = (name == "head_fusion" and settled.get("head") is not None) or (
+            name.startswith("discard") and not settled["discard_ratio"]
+        )
+        if name in ("layer", "first_layer", "last_layer"):
+            words.append((name.replace("_", " "), f"{value} of 0–{layers - 1}"))
+        elif value is not None and not idle:
+            words.append((name.replace("_", " "), str(value)))
+    return words

@@ -1,0 +1,148 @@
+"""Files to keep: the printed figure by suffix, or the bare numbers, with all that was chosen.
+
+A file is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz.errors import BadOption, unknown
+from attnviz.heatmap import Heatmap
+from attnviz.paper import Paper, draw
+from attnviz.scale import choose_scale
+
+
+def save(
+    heat: Heatmap, path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> Path:
+    """Write `path` as its suffix says, whole or not at all; `options` are those of `Paper`.
+
+    Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
+    """
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in RENDERERS:
+        raise BadOption(
+            f"A figure can be saved as {', '.join(RENDERERS)};"
+            f" {target.name!r} ends in {kind or 'none of them'}. Choose one of these suffixes."
+        )
+    if not overwrite and target.exists():
+        raise BadOption(f"{target} exists. Choose another name, or overwrite=True.")
+    return _write(target, render(heat, kind, **options))
+
+
+def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
+    """The bytes of the file that `save` writes; `kind` is one of the suffixes in `RENDERERS`."""
+    if kind not in RENDERERS:
+        raise unknown("kind of file", kind, RENDERERS)
+    known = [field.name for field in fields(Paper)]
+    for name in options:
+        if name not in known:
+            raise unknown("option of a saved figure", name, known)
+    return RENDERERS[kind](heat, Paper(**options))
+
+
+def render_png(heat: Heatmap, **options: Any) -> bytes:
+    """The figure as PNG bytes."""
+    return render(heat, ".png", **options)
+
+
+def file_stem(heat: Heatmap) -> str:
+    """A file name without suffix that says model, method, layer, head, query and target."""
+    words = [heat.fact("model"), heat.title]
+    for name in ("layer", "head", "query", "target"):
+        value = heat.fact(name)
+        words.append(value if value is None or value.startswith(name) else f"{name} {value}")
+    parts = [_slug(word) for word in words if word]
+    return "_".join(part for part in parts if part)[:150].strip("-_.") or "attnviz"
+
+
+def _slug(words: str) -> str:
+    letters = unicodedata.normalize("NFKD", words.lower())
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")
+
+
+def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
+    """All that it takes to know what a figure shows, as plain values."""
+    scale = choose_scale(heat.values, paper.scale, clip=paper.clip)
+    return {
+        "made_by": "attnviz",
+        "title": heat.title,
+        "unit": heat.unit,
+        "facts": dict(heat.facts),
+        "notes": list(heat.notes),
+        "grid": list(heat.grid),
+        "box": list(heat.box),
+        "picture": [heat.image.height, heat.image.width],
+        "drawn": {
+            "colormap": paper.colormap,
+            "alpha": float(paper.alpha),
+            "interpolation": paper.interpolation,
+            "scale": {"name": scale.name, "low": scale.low, "high": scale.high},
+        },
+    }
+
+
+def _drawn(kind: str, heat: Heatmap, paper: Paper) -> bytes:
+    return draw(heat, paper, kind=kind, manifest=_manifest_text(heat, paper))
+
+
+def _manifest_text(heat: Heatmap, paper: Paper) -> str:
+    return json.dumps(manifest(heat, paper), ensure_ascii=False)
+
+
+def _arrays(heat: Heatmap, paper: Paper) -> bytes:
+    """The numbers as plain arrays, readable with `allow_pickle=False`; for nothing is drawn."""
+    file = BytesIO()
+    np.savez_compressed(
+        file,
+        values=heat.values,
+        box=np.array(heat.box),
+        picture=np.array([heat.image.height, heat.image.width]),
+        unit=np.array(heat.unit),
+        title=np.array(heat.title),
+        facts=np.array(heat.facts, dtype=np.str_).reshape(-1, 2),
+        notes=np.array(heat.notes, dtype=np.str_),
+        manifest=np.array(_manifest_text(heat, paper)),
+    )
+    return file.getvalue()
+
+
+RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
+    ".png": partial(_drawn, "png"),
+    ".svg": partial(_drawn, "svg"),
+    ".pdf": partial(_drawn, "pdf"),
+    ".npz": _arrays,
+}
+"""Suffix -> what makes the bytes of such a file."""
+
+
+def _write(target: Path, content: bytes) -> Path:
+    # Beside the target, so that taking its name is one step: no reader sees half a file.
+    part = target.with_name(f".attnviz-{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+        part.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise BadOption(
+            f"{target} can't be written: {error.strerror or error}. Choose another place."
+        ) from error
+    return target

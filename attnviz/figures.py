@@ -1,0 +1,250 @@
+"""Figures for the screen: a picture with its map, and a mosaic of heads, that can be pointed at.
+
+The only file that imports Plotly. Pictures are layout images; on top lies one invisible point a
+patch or tile, since clicks on Plotly's own heatmaps never reach Python. A point's index in the
+trace is row · cols + col, or layer · heads + head.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from io import BytesIO
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from einops import rearrange
+from jaxtyping import Float
+from PIL import Image
+
+from attnviz.colour import fit_within, mosaic, overlay, palette, ticks
+from attnviz.errors import BadOption
+from attnviz.heatmap import Heatmap
+from attnviz.scale import Scale, choose_scale, numbers
+
+LINE = 90
+"""Characters of caption in a line."""
+HEIGHT = 560
+"""Pixels on screen; the width is the page's."""
+
+
+def heat_figure(
+    heat: Heatmap,
+    *,
+    alpha: float = 0.5,
+    colormap: str = "inferno",
+    scale: str | Scale = "own",
+    clip: float | None = None,
+    interpolation: str = "nearest",
+    caption: bool = True,
+    max_side: int = 900,
+) -> go.Figure:
+    """The overlay with a colour bar and a point on each patch; axes in pixels of the picture.
+
+    `caption` prints method and facts above it, so that a saved chart says what it shows. A patch
+    wholly outside the picture keeps its index but has no point. Raises what `colour.overlay`
+    raises.
+    """
+    chosen = choose_scale(heat.values, scale, clip=clip)
+    picture = overlay(
+        heat,
+        alpha=alpha,
+        colormap=colormap,
+        scale=chosen,
+        interpolation=interpolation,
+        size=fit_within(heat.image.size, max_side),
+    )
+    width, height = heat.image.size
+    figure = _canvas(picture, (width, height))
+    rows, cols = heat.grid
+    points = [_centre(heat, row, col) for row in range(rows) for col in range(cols)]
+    values = heat.values.ravel()
+    texts = numbers(values, float(np.ptp(values)))
+    figure.add_scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        text=[
+            f"row {index // cols}, column {index % cols}: {text} {heat.unit}"
+            for index, text in enumerate(texts)
+        ],
+        hoverinfo="text",
+        mode="markers",
+        marker={"opacity": 0, "size": 6, "color": values.tolist()}
+        | _colour_bar(chosen, colormap, heat.unit, heat.values),
+        showlegend=False,
+    )
+    if heat.query_cell is not None:
+        left, top, right, bottom = heat.cell_box(*heat.query_cell)
+        for colour, line in (("black", 4), ("white", 2)):  # visible on any colour
+            figure.add_shape(
+                type="rect",
+                x0=left,
+                y0=top,
+                x1=right,
+                y1=bottom,
+                line={"color": colour, "width": line},
+            )
+    return _captioned(figure, heat.summary) if caption else figure
+
+
+def mosaic_figure(
+    tiles: Float[np.ndarray, "layer head row col"],
+    *,
+    unit: str,
+    scale: str | Scale = "own",
+    colormap: str = "inferno",
+    clip: float | None = None,
+    layers: Sequence[int] | None = None,
+    max_side: int = 1100,
+) -> go.Figure:
+    """Every head of every layer, layers downwards, with a point a tile; see `colour.mosaic`.
+
+    `layers` are the numbers to print where not all layers are shown.
+    """
+    picture = mosaic(tiles, scale=scale, colormap=colormap, clip=clip, max_side=max_side)
+    depth, heads = picture.layers, picture.heads
+    names = range(depth) if layers is None else layers
+    if len(names) != depth:
+        raise BadOption(f"{len(names)} layer numbers came for tiles of {depth} layers.")
+    tile_values = rearrange(tiles, "layer head row col -> (layer head) (row col)")
+    highest = numbers(tile_values.max(1))
+    means = numbers(tile_values.mean(1))
+    centres = [picture.centre(layer, head) for layer in range(depth) for head in range(heads)]
+    figure = _canvas(picture.image, picture.image.size)
+    figure.add_scatter(
+        x=[x for x, _ in centres],
+        y=[y for _, y in centres],
+        text=[
+            f"layer {names[index // heads]}, head {index % heads}:"
+            f" highest {highest[index]}, mean {means[index]} {unit}"
+            for index in range(depth * heads)
+        ],
+        hoverinfo="text",
+        mode="markers",
+        marker={"opacity": 0, "size": 6, "color": tile_values.max(1).tolist()}
+        | (_colour_bar(picture.scale, colormap, unit, tiles) if picture.scale else {}),
+        showlegend=False,
+    )
+    across = [picture.centre(0, head)[0] for head in range(heads)]
+    down = [picture.centre(layer, 0)[1] for layer in range(depth)]
+    own = "" if picture.scale else ", each tile with colours of its own range"
+    figure.update_xaxes(
+        _labels(across, range(heads), f"head{own}"), visible=True, side="top", ticks=""
+    )
+    figure.update_yaxes(_labels(down, names, "layer"), visible=True, ticks="")
+    return figure.update_layout(margin={"l": 50, "t": 50})
+
+
+def camera(stem: str) -> dict[str, Any]:
+    """Plotly's settings for the chart: its camera button saves `stem`.svg, and nothing zooms."""
+    return {
+        "displaylogo": False,
+        "displayModeBar": True,
+        "modeBarButtons": [["toImage"]],
+        "scrollZoom": False,
+        "doubleClick": False,
+        "toImageButtonOptions": {"format": "svg", "filename": stem, "scale": 1},
+    }
+
+
+def _canvas(picture: Image.Image, size: tuple[int, int]) -> go.Figure:
+    """An empty figure over a picture, in pixels of `size`, rows counted downwards."""
+    width, height = size
+    still: dict[str, Any] = {
+        "visible": False,
+        "fixedrange": True,
+        "showgrid": False,
+        "zeroline": False,
+        "constrain": "domain",
+    }
+    return go.Figure(
+        layout={
+            "images": [
+                {
+                    "source": _data_uri(picture),
+                    "xref": "x",
+                    "yref": "y",
+                    "x": 0,
+                    "y": 0,
+                    "sizex": width,
+                    "sizey": height,
+                    "sizing": "stretch",
+                    "layer": "below",
+                }
+            ],
+            "xaxis": still | {"range": [0, width]},
+            "yaxis": still | {"range": [height, 0], "scaleanchor": "x", "scaleratio": 1},
+            "hovermode": "closest",
+            "hoverdistance": -1,  # the nearest point always wins
+            "dragmode": False,
+            "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
+            "height": HEIGHT,
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "paper_bgcolor": "rgba(0,0,0,0)",
+        }
+    )
+
+
+def _captioned(figure: go.Figure, text: str) -> go.Figure:
+    lines = wrap(text, LINE)
+    return figure.update_layout(
+        title={
+            "text": "<br>".join(escape(line) for line in lines),
+            "font": {"size": 12},
+            "x": 0,
+            "y": 1,
+            "yref": "paper",
+            "yanchor": "bottom",
+            "pad": {"b": 8},
+        },
+        margin={"t": 16 + 17 * len(lines)},
+    )
+
+
+def _data_uri(picture: Image.Image) -> str:
+    """The picture as a JPEG with full colour resolution, so that patch edges stay sharp."""
+    file = BytesIO()
+    picture.save(file, "JPEG", quality=95, subsampling=0)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _centre(heat: Heatmap, row: int, col: int) -> tuple[float | None, float | None]:
+    left, top, right, bottom = heat.cell_box(row, col)
+    width, height = heat.image.size
+    if right <= 0 or bottom <= 0 or left >= width or top >= height:
+        return None, None
+    return (left + right) / 2, (top + bottom) / 2
+
+
+def _colour_bar(
+    scale: Scale, colormap: str, unit: str, values: Float[np.ndarray, "*shape"]
+) -> dict[str, Any]:
+    """The marker settings that make Plotly draw the scale with its true numbers."""
+    colours = palette(colormap)[[0, 0]] if scale.flat else palette(colormap)
+    marks = ticks(scale, values)
+    last = len(colours) - 1
+    # Plotly needs a range with a width; a flat scale has one colour and one number anyway.
+    room = max(abs(scale.low), 1.0) / 2 if scale.flat else 0.0
+    return {
+        "cmin": scale.low - room,
+        "cmax": scale.high + room,
+        "colorscale": [
+            [step / last, f"rgb({red},{green},{blue})"]
+            for step, (red, green, blue) in enumerate(colours.tolist())
+        ],
+        "showscale": True,
+        "colorbar": {
+            "title": {"text": f"{unit}<br>{scale.name}", "side": "right"},
+            "tickvals": [at for at, _ in marks],
+            "ticktext": [text for _, text in marks],
+            "thickness": 14,
+            "outlinewidth": 0,
+        },
+    }
+
+
+def _labels(at: Sequence[float], names: Sequence[int], title: str) -> dict[str, Any]:
+    return {"tickvals": list(at), "ticktext": [str(name) for name in names], "title": title}

@@ -1,0 +1,226 @@
+"""One value a patch, and which pixels of the picture each patch gets.
+
+Floats only: the one file that turns them into colours is `colour`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int
+from PIL import Image
+
+from attnviz.contract import Box
+from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.scale import Scale, choose_scale
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """A method's values on the patch grid, with the picture they belong to.
+
+    Raises `CaptureFailed` for values that aren't finite, `BadOption` for what has no place in the
+    picture.
+    """
+
+    values: Float32[np.ndarray, "row col"]
+    """One value a patch, in the method's own unit; read-only."""
+    unit: str
+    title: str
+    """The method in words."""
+    facts: tuple[tuple[str, str], ...]
+    """(name, value) in words and in order: all that was chosen to get these values."""
+    image: Image.Image
+    """The original picture, RGB."""
+    box: Box
+    """Where the grid lies in the picture; may reach past its edges."""
+    notes: tuple[str, ...] = ()
+    """Warnings that belong on the figure."""
+    query_cell: tuple[int, int] | None = None
+    """The (row, col) of the patch that was asked about, outlined on figures."""
+
+    def __post_init__(self) -> None:
+        """Take private copies and check that everything fits together."""
+        with np.errstate(over="ignore"):  # too large for float32 becomes inf, refused below
+            values = np.array(self.values, dtype=np.float32)
+        values.setflags(write=False)
+        for name, value in {
+            "values": values,
+            "facts": tuple((str(name), str(value)) for name, value in self.facts),
+            "box": tuple(float(edge) for edge in self.box),
+            "notes": tuple(map(str, self.notes)),
+        }.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        if self.values.ndim != 2 or not self.values.size:
+            raise BadOption(
+                f"A heatmap is rows × columns with at least one patch; values of shape"
+                f" {self.values.shape} came. Give one value a patch."
+            )
+        broken = int((~np.isfinite(self.values)).sum())
+        if broken:
+            raise CaptureFailed(
+                f"{self.title}: {broken} of {self.values.size} patches have a value that is not a"
+                " finite float32 number, so there is nothing truthful to draw. Check the weights"
+                " and the input for NaN and infinity."
+            )
+        if self.image.mode != "RGB":
+            raise BadOption(
+                f"A picture in mode RGB is expected, {self.image.mode} came."
+                " Open it with attnviz.open_image."
+            )
+        left, top, right, bottom = self.box
+        width, height = self.image.size
+        meets = right > 0 and bottom > 0 and left < width and top < height
+        if not (all(map(isfinite, self.box)) and left < right and top < bottom and meets):
+            raise BadOption(
+                f"The box (left, top, right, bottom) = {self.box} must have an area and meet the"
+                f" picture, which is {width} × {height} pixels."
+            )
+        if self.query_cell is not None:
+            row, col = self.query_cell
+            rows, cols = self.grid
+            if not (0 <= row < rows and 0 <= col < cols):
+                raise BadOption(f"Patch {self.query_cell} is not in the {rows} × {cols} grid.")
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """(rows, cols)."""
+        rows, cols = self.values.shape
+        return rows, cols
+
+    def fact(self, name: str) -> str | None:
+        """The value of one fact, or None where it wasn't given."""
+        return dict(self.facts).get(name)
+
+    @property
+    def summary(self) -> str:
+        """The method and every other fact in one line, for captions and metadata."""
+        facts = [
+            value if value.startswith(name) else f"{name}: {value}"
+            for name, value in self.facts
+            if value != self.title
+        ]
+        return "; ".join([self.title, *facts])
+
+    def cell_box(self, row: int, col: int) -> Box:
+        """Where one patch lies in the picture: (left, top, right, bottom)."""
+        left, top, right, bottom = self.box
+        rows, cols = self.grid
+        high, wide = (bottom - top) / rows, (right - left) / cols
+        return left + col * wide, top + row * high, left + (col + 1) * wide, top + (row + 1) * high
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The rectangle of a picture's pixels that a grid covers, each pixel centre in grid units."""
+
+    top: int
+    left: int
+    down: Float64[np.ndarray, " height"]
+    """Grid rows from the grid's upper edge, for each covered row of pixels; 0.5 is mid-patch."""
+    across: Float64[np.ndarray, " width"]
+
+    @property
+    def cells(self) -> tuple[Int[np.ndarray, " height"], Int[np.ndarray, " width"]]:
+        """The patch row of each covered pixel row, and the patch column of each pixel column."""
+        return np.floor(self.down).astype(np.intp), np.floor(self.across).astype(np.intp)
+
+
+def place(grid: tuple[int, int], box: Box, size: tuple[int, int]) -> Placement:
+    """Where a grid that fills `box` falls on a picture of `size` (height, width)."""
+    left, top, right, bottom = box
+    first_row, down = _along(grid[0], top, bottom, size[0])
+    first_col, across = _along(grid[1], left, right, size[1])
+    return Placement(first_row, first_col, down, across)
+
+
+def _along(
+    count: int, start: float, end: float, length: int
+) -> tuple[int, Float64[np.ndarray, " pixel"]]:
+    pixels = np.arange(length)
+    centres = pixels + 0.5
+    covered = pixels[(start <= centres) & (centres < end)]
+    at = (covered + 0.5 - start) * (count / (end - start))
+    # Rounding must not push the last pixel out of the last patch.
+    return int(covered[0]) if covered.size else 0, at.clip(0.0, np.nextafter(count, 0))
+
+
+def nearest(
+    values: Float[np.ndarray, "row col"], placement: Placement
+) -> Float[np.ndarray, "height width"]:
+    """Each pixel gets the value of the patch that it lies in."""
+    rows, cols = placement.cells
+    return values.take(rows, 0).take(cols, 1)
+
+
+def bilinear(
+    values: Float[np.ndarray, "row col"], placement: Placement
+) -> Float[np.ndarray, "height width"]:
+    """Straight lines between the patch centres, level from the outer centres to the edges."""
+    return _lines(_lines(values.astype(np.float64), placement.down, 0), placement.across, 1)
+
+
+def _lines(
+    values: Float64[np.ndarray, "down across"], at: Float64[np.ndarray, " pixel"], axis: int
+) -> Float64[np.ndarray, "down2 across2"]:
+    last = values.shape[axis] - 1
+    centred = (at - 0.5).clip(0, last)
+    before = np.floor(centred).astype(np.intp)
+    share = np.expand_dims(centred - before, 1 - axis)
+    after = np.minimum(before + 1, last)
+    lower, upper = values.take(before, axis), values.take(after, axis)
+    # In this form a level stretch stays level to the last bit.
+    mixed: Float64[np.ndarray, "down2 across2"] = lower + (upper - lower) * share
+    return mixed
+
+
+INTERPOLATIONS: Mapping[
+    str, Callable[[Float[np.ndarray, "row col"], Placement], Float[np.ndarray, "height width"]]
+] = {"nearest": nearest, "bilinear": bilinear}
+
+
+def resample(
+    values: Float[np.ndarray, "row col"],
+    box: Box,
+    size: tuple[int, int],
+    interpolation: str = "nearest",
+) -> tuple[Float32[np.ndarray, "height width"], Bool[np.ndarray, "height width"]]:
+    """The values on a picture's pixels, and which pixels the box covers; the others are NaN.
+
+    `box` is in pixels of that picture and `size` is its (height, width). A pixel is covered when
+    its centre, half a pixel from its corner, lies in the box.
+    """
+    if interpolation not in INTERPOLATIONS:
+        raise unknown("interpolation", interpolation, INTERPOLATIONS)
+    rows, cols = values.shape
+    placement = place((rows, cols), box, size)
+    covered = np.s_[
+        placement.top : placement.top + placement.down.size,
+        placement.left : placement.left + placement.across.size,
+    ]
+    pixels = np.full(size, np.nan, dtype=np.float32)
+    pixels[covered] = INTERPOLATIONS[interpolation](values, placement)
+    inside = np.zeros(size, dtype=bool)
+    inside[covered] = True
+    return pixels, inside
+
+
+def shared_scale(
+    heats: Iterable[Heatmap], scale: str = "own", *, clip: float | None = None
+) -> Scale:
+    """One scale for several maps of the same unit, so that equal colours mean equal values."""
+    every = list(heats)
+    units = sorted({heat.unit for heat in every})
+    if len(units) != 1:
+        raise BadOption(
+            f"Maps that share a scale need one unit; {', '.join(units) or 'no map'} came."
+        )
+    pooled = np.concatenate([heat.values.ravel() for heat in every])
+    chosen = choose_scale(pooled, scale, clip=clip)
+    return Scale(chosen.low, chosen.high, f"{chosen.name}, shared by {len(every)} maps")

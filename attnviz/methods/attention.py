@@ -1,0 +1,33 @@
+"""Raw attention: one layer's softmax map, as the model computed it."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.methods.fusion import HEAD_FUSIONS, HeadFusion, fuse
+from attnviz.methods.options import Option
+from attnviz.record import AttentionRecord
+
+OPTIONS = {
+    "layer": Option(-1, "layer", "which layer, counted from 0; -1 is the last"),
+    "head": Option(None, "head", "which head, counted from 0; all of them, fused, if left out"),
+    "head_fusion": Option("mean", "choice", "how all heads become one map", HEAD_FUSIONS),
+}
+
+
+def attention(
+    record: AttentionRecord,
+    query: range,
+    *,
+    layer: int = -1,
+    head: int | None = None,
+    head_fusion: HeadFusion = "mean",
+) -> Float[Tensor, " token"]:
+    """What the query attends to in one layer: `A[head, query, :]`, or heads fused.
+
+    Over several query tokens the rows are averaged first. One head, or the mean of all, sums to 1
+    over all tokens (prefix included). Source: Vaswani et al. 2017, equation 1.
+    """
+    rows = record.layers[layer].rows(query)
+    return fuse(rows, head_fusion) if head is None else rows[head]

@@ -1,0 +1,80 @@
+"""What a method can be asked: options with their defaults, checked against the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import index
+from typing import Any, Literal
+
+from attnviz.errors import BadOption, UnknownName, unknown
+from attnviz.record import AttentionRecord
+
+Kind = Literal["layer", "head", "choice", "fraction"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a method."""
+
+    default: Any
+    kind: Kind
+    help: str
+    choices: tuple[str, ...] = ()
+    below_one: bool = False
+    """A fraction that must stay under 1."""
+
+    def check(self, name: str, value: Any, record: AttentionRecord) -> Any:
+        """The value in its one form (layers and heads counted from 0), or an error."""
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise unknown(name.replace("_", " "), value, self.choices)
+            return value
+        if self.kind == "fraction":
+            return self._fraction(name, value)
+        if value is None and self.kind == "head":
+            return None
+        layers = len(record.layers)
+        # A head must exist wherever it is asked for; heads may differ between layers.
+        count = layers if self.kind == "layer" else min(x.heads for x in record.layers)
+        return _position(name.replace("_", " "), value, count)
+
+    def _fraction(self, name: str, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not 0 <= number <= 1 or (self.below_one and number == 1):
+            end = "1 (not included)" if self.below_one else "1"
+            raise BadOption(f"{name} is a number from 0 to {end}; {value!r} came.")
+        return number
+
+
+def settle(
+    method: str,
+    options: Mapping[str, Option],
+    given: Mapping[str, Any],
+    record: AttentionRecord,
+) -> dict[str, Any]:
+    """All options of a method: those given, checked, and the defaults of the others."""
+    for name in given:
+        if name not in options:
+            raise unknown(f"option of {method}", name, options)
+    return {
+        name: option.check(name, given.get(name, option.default), record)
+        for name, option in options.items()
+    }
+
+
+def _position(name: str, value: Any, count: int) -> int:
+    """A number counted from 0, or from the end where negative, as Python counts."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise BadOption(f"{name} is a whole number; {value!r} came.") from None
+    if not -count <= number < count:
+        raise UnknownName(
+            f"There is no {name} {number}: there are {count}, numbered 0 to {count - 1}"
+            f" (or from the end, -1 to -{count})."
+        )
+    return number % count

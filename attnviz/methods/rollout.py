@@ -1,0 +1,85 @@
+"""Attention rollout: how attention adds up over the layers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import BadOption
+from attnviz.methods.fusion import HEAD_FUSIONS, HeadFusion, fuse
+from attnviz.methods.options import Option
+from attnviz.record import AttentionRecord, LayerAttention
+
+Discard = Literal["row", "global"]
+
+OPTIONS = {
+    "head_fusion": Option("mean", "choice", "how the heads become one map", HEAD_FUSIONS),
+    "residual": Option(0.5, "fraction", "weight of the residual connection"),
+    "discard_ratio": Option(
+        0.0, "fraction", "share of the weakest patch weights set to 0", below_one=True
+    ),
+    "discard": Option(
+        "row", "choice", "weakest of each row, or of the whole map", ("row", "global")
+    ),
+    "first_layer": Option(0, "layer", "where to start, counted from 0"),
+    "last_layer": Option(-1, "layer", "where to end, included; -1 is the last"),
+}
+
+
+def rollout(
+    record: AttentionRecord,
+    query: range,
+    *,
+    head_fusion: HeadFusion = "mean",
+    residual: float = 0.5,
+    discard_ratio: float = 0.0,
+    discard: Discard = "row",
+    first_layer: int = 0,
+    last_layer: int = -1,
+) -> Float[Tensor, " token"]:
+    """Row `query` of `R = Â_last ⋯ Â_first`, with `Â_l = ρ I + (1 − ρ) fuse_h A_l` and ρ = ½.
+
+    Only that row is ever formed: `r ← ρ r + (1 − ρ) r A_l`, from the last layer down to the first.
+    The row sums to 1 over all tokens (prefix included).
+
+    Source: Abnar & Zuidema 2020, section 3. Fusion by max or min and discarding are later
+    inventions: the ⌊ratio · n⌋ weakest of n patch weights become 0 (prefix columns never), before
+    the residual is added, and rows are brought back to the sum 1. A row left empty by them (heads
+    that share no key, fused by min) stands for the residual alone.
+    """
+    layers = record.layers[first_layer : last_layer % len(record.layers) + 1]
+    if not layers:
+        raise BadOption(
+            f"The rollout ends at layer {last_layer}, before it starts at layer {first_layer}."
+        )
+    row = torch.zeros(record.layout.tokens, device=layers[0].device)
+    row[query.start : query.stop] = 1 / len(query)
+    prefix = len(record.layout.prefix)
+    for layer in reversed(layers):
+        if head_fusion == "mean" and discard_ratio == 0:
+            mixed = layer.pull(row).mean(0)
+        else:
+            mixed = row @ _fused(layer, head_fusion, discard_ratio, discard, prefix)
+        row = residual * row + (1 - residual) * mixed
+    return row
+
+
+def _fused(
+    layer: LayerAttention, head_fusion: HeadFusion, ratio: float, discard: Discard, prefix: int
+) -> Float[Tensor, "query key"]:
+    """The layer as one map of rows that sum to 1, its weakest patch weights discarded."""
+    fused = torch.cat([fuse(rows, head_fusion) for _, _, rows in layer.blocks()])
+    patches = fused[:, prefix:]
+    values = rearrange(patches, "query key -> 1 (query key)") if discard == "global" else patches
+    # A little over, so that 0.29 of 100 is 29 in floating point too.
+    count = int(ratio * values.shape[-1] + 1e-9)
+    weakest = values.argsort(dim=-1, stable=True)[:, :count]
+    kept = values.scatter(-1, weakest, 0.0)
+    patches.copy_(rearrange(kept, "... (query key) -> (... query) key", key=patches.shape[1]))
+    total = fused.sum(-1, keepdim=True)
+    identity = torch.eye(len(fused), device=fused.device)
+    return torch.where(total > 0, fused / total.clamp_min(1e-30), identity)

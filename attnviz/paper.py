@@ -1,0 +1,246 @@
+"""The printed figure: picture, colour bar with its numbers, caption; as PNG, SVG or PDF.
+
+Matplotlib's objects only, never pyplot, and one figure at a time: its settings belong to the whole
+process. The same request gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from threading import Lock
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Rectangle
+from matplotlib.textpath import text_to_path
+from PIL import Image
+
+from attnviz.colour import colour_bar, overlay, ticks
+from attnviz.errors import BadOption
+from attnviz.heatmap import Heatmap
+from attnviz.scale import Scale, choose_scale, within
+
+FONT = "DejaVu Sans"  # comes with Matplotlib, so it is the same everywhere
+TYPE = 6.0
+"""Size of all text, in points like the next three; journals ask for 5 to 7."""
+LINE = 8.0
+GAP = 4.0
+BAR = 6.0
+TALLEST_MM = 150.0
+"""The picture is narrowed rather than made higher than this: it has to fit on a page."""
+MOST_PIXELS = 100_000_000
+SETTINGS: dict[str, Any] = {
+    "font.family": "sans-serif",  # what an SVG names where this font is missing
+    "font.sans-serif": [FONT],
+    "font.size": TYPE,
+    "text.parse_math": False,  # a $ in a fact is a $
+    "text.hinting": "none",  # as wide as measured
+    "pdf.fonttype": 42,  # TrueType: text stays text
+    "svg.fonttype": "none",  # the same in SVG
+    "svg.hashsalt": "attnviz",  # else its ids are random
+}
+
+_one_at_a_time = Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """How a figure is drawn and how large it is printed; the options of `save`.
+
+    The first five are those of `colour.overlay`. `caption` prints method, facts and notes below;
+    the colour bar is always there, with its numbers, unit, scale and smoothing.
+    """
+
+    alpha: float = 0.5
+    colormap: str = "inferno"
+    scale: str | Scale = "own"
+    clip: float | None = None
+    interpolation: str = "nearest"
+    width_mm: float = 89.0
+    dpi: int = 450
+    caption: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what `colour.overlay` doesn't."""
+        for name, low, high in (("width_mm", 50.0, 400.0), ("dpi", 72.0, 1200.0)):
+            value = getattr(self, name)
+            if not within(value, low, high):
+                raise BadOption(f"{name} is from {low:g} to {high:g}; {value!r} came.")
+
+    def pixels(self, points: float) -> int:
+        """A length in points as whole pixels."""
+        return round(points / 72 * self.dpi)
+
+
+def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
+    """The figure as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside."""
+    title, facts = _clean(heat.summary), _clean(manifest)
+    metadata: dict[str, dict[str, str | None]] = {
+        "png": {"Title": title, "Description": facts, "Software": "attnviz"},
+        "svg": {"Title": title, "Description": facts, "Date": None},
+        "pdf": {"Title": title, "Subject": facts, "CreationDate": None},
+    }
+    file = BytesIO()
+    with _one_at_a_time, matplotlib.style.context(["default", SETTINGS]):
+        figure = _figure(heat, paper)
+        figure.savefig(file, format=kind, dpi=paper.dpi, metadata=metadata[kind])
+    return file.getvalue()
+
+
+def _figure(heat: Heatmap, paper: Paper) -> Figure:
+    """Picture, colour bar and text below each other, on whole pixels, the text wrapped to fit."""
+    scale = choose_scale(heat.values, paper.scale, clip=paper.clip)
+    gap, step, bar = map(paper.pixels, (GAP, LINE, BAR))
+    width = round(paper.width_mm / 25.4 * paper.dpi)
+    room = width - 2 * gap
+    room_points = room * 72 / paper.dpi
+    wide, high = _fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
+    label = wrap(_label(heat, paper, scale), room_points)
+    caption = [line for text in _caption(heat, paper) for line in wrap(text, room_points)]
+    bar_top = gap + high + gap
+    label_top = bar_top + bar + step
+    caption_top = label_top + step * len(label) + (gap if caption else 0)
+    height = caption_top + step * len(caption) + gap
+    if width * height > MOST_PIXELS:
+        raise BadOption(
+            f"A figure of {width} × {height} pixels is too large; give a smaller width_mm or dpi."
+        )
+    sheet = _Sheet(Figure(), width, height, paper.dpi)
+    picture = overlay(
+        heat,
+        alpha=paper.alpha,
+        colormap=paper.colormap,
+        scale=scale,
+        interpolation=paper.interpolation,
+        size=(wide, high),  # as many pixels as are printed: nothing resamples them again
+    )
+    axes = sheet.image(picture, (width - wide) // 2, gap, wide, high, extent=heat.image.size)
+    _outline(axes, heat)
+    sheet.image(colour_bar(scale, paper.colormap), gap, bar_top, room, bar)
+    for place, text in _numbers(scale, heat, room_points):
+        align = {0.0: "left", 1.0: "right"}.get(place, "center")
+        sheet.text(gap + round(room * place), bar_top + bar, text, align)
+    for index, text in enumerate(label):
+        sheet.text(width // 2, label_top + step * index, text, "center")
+    for index, text in enumerate(caption):
+        sheet.text(gap, caption_top + step * index, text, "left")
+    return sheet.figure
+
+
+def _fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
+    share = min(wide / size[0], high / size[1])
+    return max(1, round(size[0] * share)), max(1, round(size[1] * share))
+
+
+def _label(heat: Heatmap, paper: Paper, scale: Scale) -> str:
+    smoothed = "" if paper.interpolation == "nearest" else f"; smoothed ({paper.interpolation})"
+    return f"{heat.unit}, {scale.name}{smoothed}"
+
+
+def _caption(heat: Heatmap, paper: Paper) -> list[str]:
+    if not paper.caption:
+        return []
+    return [f"{heat.summary}; opacity {paper.alpha:g}", *(f"Note: {note}" for note in heat.notes)]
+
+
+def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]]:
+    """Where along the bar (0 to 1) which number stands; without the middle one if it collides."""
+    texts = [text for _, text in ticks(scale, heat.values)]
+    if len(texts) == 1:
+        return [(0.5, texts[0])]
+    low, middle, high = texts
+    gap = text_width(" ")
+    beside = room / 2 - text_width(middle) / 2 - 2 * gap
+    fits = max(text_width(low), text_width(high)) <= beside
+    return [(0.0, low), *([(0.5, middle)] if fits else []), (1.0, high)]
+
+
+def _outline(axes: Axes, heat: Heatmap) -> None:
+    """A frame around the patch that was asked about, visible on any colour."""
+    if heat.query_cell is None:
+        return
+    left, top, right, bottom = heat.cell_box(*heat.query_cell)
+    for colour, points in (("black", 1.4), ("white", 0.7)):
+        frame = Rectangle((left, top), right - left, bottom - top, fill=False)
+        frame.set(edgecolor=colour, linewidth=points)
+        axes.add_patch(frame)
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A figure measured in whole pixels from its upper left corner."""
+
+    figure: Figure
+    width: int
+    height: int
+    dpi: int
+
+    def __post_init__(self) -> None:
+        self.figure.set_dpi(self.dpi)
+        # A hair more, since Matplotlib would cut a length of 1576.9999 pixels down to 1576.
+        self.figure.set_size_inches((self.width + 1e-3) / self.dpi, (self.height + 1e-3) / self.dpi)
+
+    def image(
+        self,
+        picture: Image.Image,
+        left: int,
+        top: int,
+        wide: int,
+        high: int,
+        extent: tuple[int, int] = (1, 1),
+    ) -> Axes:
+        """A picture over a rectangle of pixels, as axes that count `extent` units."""
+        bottom = self.height - top - high
+        axes = self.figure.add_axes(
+            (left / self.width, bottom / self.height, wide / self.width, high / self.height)
+        )
+        axes.set_axis_off()
+        axes.imshow(
+            picture,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, extent[0], extent[1], 0),
+        )
+        return axes
+
+    def text(self, x: int, top: int, text: str, align: str) -> None:
+        """One line of text in the upper part of a line's height."""
+        baseline = 1 - (top + TYPE / 72 * self.dpi) / self.height
+        self.figure.text(x / self.width, baseline, text, ha=align, va="baseline")
+
+
+def text_width(text: str) -> float:
+    """How wide a line of text is printed, in points."""
+    font = FontProperties(family=FONT, size=TYPE)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width)
+
+
+def wrap(text: str, room: float) -> list[str]:
+    """Break a text into lines of at most `room` points: between words, else inside one."""
+    lines: list[str] = []
+    line = ""
+    for word in _clean(text).split():
+        joined = f"{line} {word}" if line else word
+        if text_width(joined) <= room:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        while text_width(word) > room and len(word) > 1:
+            fits = 1
+            while text_width(word[: fits + 1]) <= room:
+                fits += 1
+            lines.append(word[:fits])
+            word = word[fits:]
+        line = word
+    return [*lines, line] if line else lines
+
+
+def _clean(text: str) -> str:
+    """Without characters that can't be printed, which neither a font nor XML could take."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

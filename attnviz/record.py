@@ -1,0 +1,196 @@
+"""What one pass left behind: each layer's attention and the meaning of its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import index
+
+import torch
+from einops import einsum
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from attnviz.contract import Prediction, View
+from attnviz.errors import BadOption, CaptureFailed, UnknownName
+from attnviz.tokens import TokenLayout
+
+BLOCK_BYTES = 4 * 2**20
+"""Rows of a map are rebuilt in blocks of about this size: they stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The softmax map as the layer computed it."""
+
+    map: Float[Tensor, "head query key"]
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, in float32."""
+        return self.map[:, start:stop].float()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(head, query, key)."""
+        heads, queries, keys = self.map.shape
+        return heads, queries, keys
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.map.nbytes
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What a fused kernel was given; its map is softmax(scale · Q Kᵀ + bias), over keys."""
+
+    queries: Float[Tensor, "head query channel"]
+    keys: Float[Tensor, "head key channel"]
+    scale: float
+    bias: Float[Tensor, "#head #query key"] | None = None
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, rebuilt in float32."""
+        queries = self.queries[:, start:stop].float() * self.scale
+        scores = queries @ self.keys.float().mT
+        if self.bias is not None:
+            rows = slice(None) if self.bias.shape[1] == 1 else slice(start, stop)
+            scores = scores + self.bias[:, rows].float()
+        return scores.softmax(-1)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(head, query, key)."""
+        return self.queries.shape[0], self.queries.shape[1], self.keys.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        bias = 0 if self.bias is None else self.bias.nbytes
+        return self.queries.nbytes + self.keys.nbytes + bias
+
+
+@dataclass(frozen=True)
+class LayerAttention:
+    """One layer's attention A (head, query, key); its rows sum to 1.
+
+    Dense or rebuilt on demand, the reader cannot tell: all answers come from `source.block`.
+    """
+
+    name: str
+    source: Maps | Factors
+
+    @property
+    def heads(self) -> int:
+        """How many heads the layer has."""
+        return self.source.shape[0]
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens attend to each other."""
+        return self.source.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for this layer."""
+        return self.source.nbytes
+
+    def blocks(self) -> Iterator[tuple[int, int, Float[Tensor, "head query key"]]]:
+        """A piece by piece: (start, stop, rows of the queries between them)."""
+        heads, queries, keys = self.source.shape
+        step = max(1, BLOCK_BYTES // (4 * heads * keys))
+        for start in range(0, queries, step):
+            stop = min(start + step, queries)
+            yield start, stop, self.source.block(start, stop)
+
+    def probs(self) -> Float[Tensor, "head query key"]:
+        """The whole map. Dear at high resolution: 4 · head · token² bytes."""
+        return self.source.block(0, self.tokens)
+
+    def rows(self, query: int | range = 0) -> Float[Tensor, "head key"]:
+        """The attention paid by one token, or the mean of a range of tokens."""
+        asked = query if isinstance(query, range) else _one(query)
+        if not asked or asked.start < 0 or asked.stop > self.tokens or asked.step != 1:
+            raise UnknownName(
+                f"There is no query {query!r}: tokens are numbered 0 to {self.tokens - 1}."
+            )
+        if len(asked) == 1:
+            return self.source.block(asked.start, asked.stop)[:, 0]
+        weights = torch.zeros(self.tokens, device=self.device)
+        weights[asked.start : asked.stop] = 1 / len(asked)
+        return self.pull(weights)
+
+    def pull(self, weights: Float[Tensor, " query"]) -> Float[Tensor, "head key"]:
+        """weightsᵀ A for each head: how a weighting of the queries falls on the keys.
+
+        Queries of weight 0 cost nothing.
+        """
+        heads, _, keys = self.source.shape
+        total = torch.zeros(heads, keys, device=self.device)
+        used = weights.nonzero()
+        if len(used) == 1:
+            token = int(used)
+            return weights[token] * self.source.block(token, token + 1)[:, 0]
+        for start, stop, rows in self.blocks():
+            total += einsum(weights[start:stop], rows, "query, head query key -> head key")
+        return total
+
+    @property
+    def device(self) -> torch.device:
+        """Where the attention is held."""
+        source = self.source
+        return source.map.device if isinstance(source, Maps) else source.queries.device
+
+
+@dataclass(frozen=True)
+class AttentionRecord:
+    """All that one pass of one picture left behind; methods read it and change nothing."""
+
+    layers: tuple[LayerAttention, ...]
+    layout: TokenLayout
+    view: View
+    image: Image.Image
+    """The original picture (for a ready tensor: the pixels recovered from it)."""
+    predictions: tuple[Prediction, ...]
+    model: str
+    weights: str
+    """What the weights are, in one sentence."""
+    random: bool
+    """Whether the weights are random, so that the maps mean nothing."""
+    device: str
+
+    def __post_init__(self) -> None:
+        """Check once that each layer attends over the tokens that the layout names."""
+        if not self.layers:
+            raise CaptureFailed("The record holds no layer.")
+        for layer in self.layers:
+            _, queries, keys = layer.source.shape
+            if queries != self.layout.tokens or keys != self.layout.tokens:
+                raise CaptureFailed(
+                    f"Layer {layer.name} attends from {queries} to {keys} tokens, but the layout"
+                    f" has {self.layout.tokens}: {len(self.layout.prefix)} prefix tokens and a"
+                    f" grid of {self.layout.grid[0]} × {self.layout.grid[1]} patches."
+                )
+
+    @property
+    def keep(self) -> str:
+        """`"maps"` or `"factors"`: what the layers hold."""
+        dense = all(isinstance(layer.source, Maps) for layer in self.layers)
+        return "maps" if dense else "factors"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all layers."""
+        return sum(layer.nbytes for layer in self.layers)
+
+
+def _one(query: object) -> range:
+    try:
+        token = index(query)  # type: ignore[arg-type]
+    except TypeError:
+        raise BadOption(
+            f"A query is a token's number or a range of them; {query!r} came."
+        ) from None
+    return range(token, token + 1)

@@ -1,0 +1,83 @@
+"""The proof that a captured map is the one the model used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+from attnviz.capture import Caught, only_source, tapped_pass
+from attnviz.contract import LoadedViT
+from attnviz.errors import CaptureFailed
+
+
+@dataclass(frozen=True)
+class LayerCheck:
+    """How far a captured layer is from what its module did."""
+
+    name: str
+    row_sum_error: float
+    """Largest |Σ_key A − 1|."""
+    output_error: float
+    """Largest |A V − what reached the projection|, over the largest value of the latter."""
+
+
+_CHECKED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+
+
+def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ...]:
+    """Prove on one input that the captured maps are the ones the model used, by both routes.
+
+    For each layer: rows sum to 1, and map × values is what the module sent to its projection, to
+    1e-5 (2e-2 in half precision). The default input is a small one of the model's own choosing.
+
+    Raises CaptureFailed with the layer and the size of the error.
+    """
+    tensor = vit.probe() if tensor is None else tensor
+    tolerance = 1e-5 if tensor.dtype in (torch.float32, torch.float64) else 2e-2
+    checks: list[LayerCheck] = []
+    routes: tuple[Literal["maps", "factors"], ...] = ("maps", "factors")
+    for keep in routes:
+        tap, _ = tapped_pass(vit, tensor, keep=keep, check=True)
+        for name, caught in tap.caught.items():
+            check = _check(name, caught)
+            if not (check.row_sum_error <= tolerance and check.output_error <= tolerance):
+                raise CaptureFailed(
+                    f"The attention captured in layer {name} of {vit.name} is not what the layer"
+                    f" used: its rows miss the sum 1 by {check.row_sum_error:.2g}, and map × values"
+                    f" misses the layer's own output by {check.output_error:.2g} (at most"
+                    f" {tolerance:g} is allowed). It is not drawn."
+                )
+            checks.append(check)
+    _CHECKED[vit.module] = True
+    return tuple(checks)
+
+
+def verify_once(vit: LoadedViT) -> None:
+    """Verify a model the first time it is observed."""
+    with vit.lock:
+        if vit.module not in _CHECKED:
+            verify(vit)
+
+
+def _check(name: str, caught: Caught) -> LayerCheck:
+    source = only_source(name, caught)
+    if caught.values is None or caught.mixed is None:
+        raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
+    attention = source.block(0, source.shape[1])
+    ours = rearrange(attention @ caught.values[0].float(), "head query ch -> query (head ch)")
+    theirs = caught.mixed[0].float()
+    if ours.shape != theirs.shape:
+        raise CaptureFailed(
+            f"In layer {name}, map × values has the shape {tuple(ours.shape)}, but"
+            f" {tuple(theirs.shape)} reached the projection."
+        )
+    return LayerCheck(
+        name=name,
+        row_sum_error=float((attention.sum(-1) - 1).abs().max()),
+        output_error=float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-12)),
+    )

@@ -1,0 +1,352 @@
+"""The map kept is the map used, and the model comes back as it was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import attnviz
+import models
+from attnviz import capture
+from attnviz.record import AttentionRecord, Factors, LayerAttention, Maps
+from models.vit import ViT
+from tests import oracles
+from tests.conftest import PREFIXES, small_input, small_module, small_vit
+
+
+def state_of(module: nn.Module) -> dict[str, object]:
+    """Everything a capture could leave behind."""
+    return {
+        "hooks": [
+            len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks)
+            for m in module.modules()
+        ],
+        "training": [m.training for m in module.modules()],
+        "fused": [getattr(m, "fused_attn", None) for m in module.modules()],
+        "requires_grad": [p.requires_grad for p in module.parameters()],
+        "grad": [p.grad is None for p in module.parameters()],
+        "parameters": [p.detach().clone() for p in module.parameters()],
+    }
+
+
+def assert_same_state(before: dict[str, object], after: dict[str, object]) -> None:
+    weights_before, weights_after = before.pop("parameters"), after.pop("parameters")
+    assert before == after
+    assert all(torch.equal(a, b) for a, b in zip(weights_before, weights_after, strict=True))
+
+
+@pytest.mark.parametrize("keep", ["maps", "factors"])
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_maps_equal_an_independent_forward_pass(prefix, keep):
+    vit = small_vit(prefix)
+    obs = attnviz.observe(vit, small_input(), keep=keep)
+    state = {k: v.detach().double().numpy() for k, v in vit.module.state_dict().items()}
+    expected = oracles.vit_maps(
+        state, small_input()[0].double().numpy(), patch=16, heads=3, prefix=PREFIXES[prefix][2]
+    )
+    assert obs.layout.prefix == prefix
+    assert obs.layout.grid == (2, 3)
+    assert obs.keep == keep
+    assert len(obs.layers) == len(expected) == 3
+    for layer, attention in zip(obs.layers, expected, strict=True):
+        assert layer.probs().numpy() == pytest.approx(attention, abs=2e-5)
+        assert np.ptp(attention) > 0.1  # far from uniform: a wrong head or layer would show
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_both_routes_and_all_readers_agree(prefix):
+    vit = small_vit(prefix)
+    maps = attnviz.observe(vit, small_input(), keep="maps")
+    factors = attnviz.observe(vit, small_input(), keep="factors")
+    for dense, rebuilt in zip(maps.layers, factors.layers, strict=True):
+        assert isinstance(dense.source, Maps) and isinstance(rebuilt.source, Factors)
+        attention = dense.probs()
+        torch.testing.assert_close(rebuilt.probs(), attention, atol=1e-5, rtol=0)
+        for layer in (dense, rebuilt):
+            torch.testing.assert_close(layer.rows(query=1), attention[:, 1], atol=1e-5, rtol=0)
+            torch.testing.assert_close(
+                layer.rows(query=range(2, 5)), attention[:, 2:5].mean(1), atol=1e-5, rtol=0
+            )
+
+
+def test_blocks_smaller_than_the_map_change_nothing(monkeypatch):
+    layer = attnviz.observe(small_vit(), small_input(), keep="factors").layers[1]
+    whole = layer.probs()
+    weights = torch.rand(7)
+    monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 4 * 3 * 7 * 2)
+    assert [span[:2] for span in layer.blocks()] == [(0, 2), (2, 4), (4, 6), (6, 7)]
+    torch.testing.assert_close(torch.cat([rows for _, _, rows in layer.blocks()], 1), whole)
+    torch.testing.assert_close(layer.pull(weights), torch.einsum("q,hqk->hk", weights, whole))
+
+
+@pytest.mark.parametrize("block", ["separate", "fused"])
+def test_the_projects_own_blocks_are_captured(block):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        own = ViT(
+            image_size=(8, 12), patch_size=4, hidden_size=24, depth=2, num_heads=3, block=block,
+            registers=2, classes=4,
+        )  # fmt: skip
+    seen = []
+    hooks = [
+        b.attn.softmax.register_forward_hook(lambda *args: seen.append(args[2][0].detach()))
+        for b in own.blocks
+    ]
+    x = torch.randn(1, 3, 8, 12)
+    own.eval()(x)
+    for hook in hooks:
+        hook.remove()
+    obs = attnviz.observe(models.wrap(own), x)
+    assert obs.layout.prefix == ("cls", "reg1", "reg2")
+    for layer, expected in zip(obs.layers, seen, strict=True):
+        torch.testing.assert_close(layer.probs(), expected, atol=1e-6, rtol=0)
+
+
+def test_output_is_unchanged_with_fused_kernels_on():
+    vit = small_vit()
+    with torch.no_grad():
+        expected = vit.module.eval()(small_input())
+    for keep in ("maps", "factors"):
+        _, output = capture.run(vit, small_input(), keep=keep)
+        torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("keep", ["maps", "factors"])
+def test_the_model_comes_back_as_found(keep):
+    module = small_module()
+    module.train()
+    module.blocks[1].eval()  # a mixed state must survive as well
+    module.blocks[2].attn.fused_attn = False
+    next(module.parameters()).requires_grad_(False)
+    vit = models.wrap(module)
+    before = state_of(module)
+    attnviz.observe(vit, small_input(), keep=keep)
+    assert_same_state(before, state_of(module))
+
+
+class Boom(Exception):
+    """Raised in the middle of a pass."""
+
+
+@pytest.mark.parametrize("keep", ["maps", "factors"])
+def test_the_model_comes_back_as_found_when_the_pass_raises(keep):
+    module = small_module().train()
+    vit = models.wrap(module)
+    attnviz.verify(vit)
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise Boom
+
+    before = state_of(module)
+    with pytest.raises(Boom):
+        attnviz.observe(vit, small_input(), keep=keep, progress=stop)
+    assert_same_state(before, state_of(module))
+    assert torch.is_tensor(attnviz.observe(vit, small_input(), keep=keep).layers[0].probs())
+
+
+def test_dropout_does_not_reach_the_map():
+    plain, dropping = small_module(), small_module(attn_drop_rate=0.9, proj_drop_rate=0.9)
+    for keep in ("maps", "factors"):
+        a = attnviz.observe(models.wrap(plain), small_input(), keep=keep)
+        b = attnviz.observe(models.wrap(dropping.train()), small_input(), keep=keep)
+        torch.testing.assert_close(a.layers[2].probs(), b.layers[2].probs())
+
+
+def test_a_second_pass_equals_a_fresh_one_bit_for_bit():
+    vit = small_vit()
+    attnviz.observe(vit, small_input(1))
+    again = attnviz.observe(vit, small_input(2))
+    fresh = attnviz.observe(small_vit(), small_input(2))
+    for a, b in zip(again.layers, fresh.layers, strict=True):
+        assert torch.equal(a.probs(), b.probs())
+
+
+def test_progress_counts_the_layers():
+    seen = []
+    attnviz.observe(small_vit(), small_input(), progress=lambda *step: seen.append(step))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_eight_threads_on_one_model_get_their_own_maps():
+    vit = small_vit()
+    expected = [
+        attnviz.observe(vit, small_input(i), keep="maps").layers[2].probs() for i in range(8)
+    ]
+
+    def work(i: int) -> bool:
+        keep = "maps" if i % 3 else "factors"
+        got = attnviz.observe(vit, small_input(i % 8), keep=keep).layers[2].probs()
+        return torch.allclose(got, expected[i % 8], atol=1e-5)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(400))) == 400
+
+
+def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
+    vit = small_vit()
+    nbytes = 3 * 3 * 7 * 7 * 4  # layers, heads, queries, keys, bytes a number
+    monkeypatch.setattr(capture, "MAPS_BUDGET", nbytes)
+    assert attnviz.observe(vit, small_input()).keep == "maps"
+    monkeypatch.setattr(capture, "MAPS_BUDGET", nbytes - 1)
+    assert attnviz.observe(vit, small_input()).keep == "factors"
+
+
+def test_factors_hold_queries_and_keys_and_nothing_beside():
+    obs = attnviz.observe(small_vit(), small_input(), keep="factors")
+    for layer in obs.layers:
+        held = layer.source.queries.untyped_storage().nbytes()
+        held += layer.source.keys.untyped_storage().nbytes()
+        assert held == 2 * 3 * 7 * 8 * 4  # queries and keys, heads, tokens, channels, bytes
+        assert layer.nbytes == held
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_finite_and_near_float32(dtype):
+    full = attnviz.observe(small_vit(), small_input(), keep="factors")
+    half = attnviz.observe(models.wrap(small_module().to(dtype)), small_input(), keep="factors")
+    for layer in half.layers:
+        assert layer.probs().dtype == torch.float32
+        assert layer.probs().sum(-1) == pytest.approx(1, abs=1e-5)
+    assert half.layers[0].probs() == pytest.approx(full.layers[0].probs(), abs=2e-2)
+
+
+def test_verify_reports_each_layer_by_both_routes():
+    checks = attnviz.verify(small_vit(), small_input())
+    assert [c.name for c in checks] == [f"blocks.{i}.attn" for i in range(3)] * 2
+    assert all(c.row_sum_error < 1e-5 and c.output_error < 1e-5 for c in checks)
+
+
+# --- one broken model for each promise ---------------------------------------------------
+
+
+class Mutters(nn.Module):
+    """Wraps an attention module and spoils one thing."""
+
+    def __init__(self, attn: nn.Module, spoil: str) -> None:
+        super().__init__()
+        self.inner, self.spoil = attn, spoil
+        self.fused_attn = True
+
+    def forward(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+        b, n, _ = x.shape
+        inner = self.inner
+        qkv = inner.qkv(x).reshape(b, n, 3, inner.num_heads, inner.head_dim).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.unbind(0)
+        if self.spoil == "no softmax":
+            a = (q @ k.mT).relu()
+            mixed = a / a.sum(-1, keepdim=True).clamp_min(1e-6) @ v
+        elif self.spoil == "sharpened after softmax":
+            a = (q @ k.mT).softmax(-1) ** 2
+            mixed = (a / a.sum(-1, keepdim=True)) @ v
+        elif self.spoil == "rows that miss 1":
+            mixed = (q @ k.mT).softmax(-2) @ v
+        elif self.spoil == "heads swapped":
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v).flip(1)
+        elif self.spoil == "causal":
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            raise NotImplementedError(self.spoil)
+        return inner.proj(inner.norm(mixed.transpose(1, 2).reshape(b, n, -1)))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        ("no softmax", "no softmax"),
+        ("sharpened after softmax", "not what the layer used"),
+        ("rows that miss 1", "miss the sum 1"),
+        ("heads swapped", "not what the layer used"),
+        ("causal", "Causal"),
+    ],
+)
+def test_a_layer_whose_map_is_not_what_it_used_is_refused(spoil, says):
+    module = small_module()
+    vit = models.wrap(module)
+    first, site, last = vit.sites
+    attention = module.blocks[1].attn
+    module.blocks[1].attn = Mutters(attention, spoil)
+    spoiled = dataclasses.replace(site, module=module.blocks[1].attn, after_mix=attention.norm)
+    broken = WithSites(vit, (first, spoiled, last))
+    with pytest.raises(attnviz.CaptureFailed, match=says) as caught:
+        attnviz.observe(broken, small_input())
+    assert spoil == "causal" or "blocks.1.attn" in str(caught.value)
+
+
+class WithSites:
+    """A loaded model that names other attention modules than its own."""
+
+    def __init__(self, vit, sites) -> None:
+        self._vit, self.sites = vit, tuple(sites)
+
+    def __getattr__(self, name: str):
+        return getattr(self._vit, name)
+
+
+def test_a_layer_that_is_never_reached_or_runs_twice_is_refused():
+    vit = small_vit()
+    stranger = small_vit().sites[0]
+    with pytest.raises(attnviz.CaptureFailed, match="ran 0 times"):
+        attnviz.observe(WithSites(vit, [stranger]), small_input())
+    twice = small_module()
+    twice.blocks[2] = twice.blocks[1]
+    shared = models.wrap(twice)
+    with pytest.raises(attnviz.CaptureFailed, match="ran 2 times"):
+        attnviz.observe(WithSites(shared, shared.sites[:2]), small_input())
+
+
+def test_weights_with_a_nan_are_refused_with_the_layers_name():
+    module = small_module()
+    vit = models.wrap(module)
+    attnviz.verify(vit)
+    with torch.no_grad():
+        module.blocks[1].attn.qkv.weight[0, 0] = float("nan")
+    for keep in ("maps", "factors"):
+        with pytest.raises(attnviz.CaptureFailed, match=r"blocks\.1\.attn"):
+            attnviz.observe(vit, small_input(), keep=keep)
+
+
+def test_a_record_whose_grid_does_not_fit_is_refused_with_both_counts():
+    obs = attnviz.observe(small_vit(), small_input(), keep="maps")
+    wrong = (LayerAttention("blocks.0.attn", Maps(torch.full((1, 5, 5), 0.2))),)
+    with pytest.raises(attnviz.CaptureFailed, match=r"5 to 5 tokens.* has 7"):
+        dataclasses.replace(obs, layers=wrong)
+    with pytest.raises(attnviz.CaptureFailed, match="no layer"):
+        dataclasses.replace(obs, layers=())
+    assert isinstance(obs, AttentionRecord)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"keep": "all"}, attnviz.BadOption, "maps, factors, auto"),
+        ({"fit": "stretch"}, attnviz.UnknownName, "squash"),
+        ({"target": 3}, attnviz.BadOption, "target"),
+    ],
+)
+def test_arguments_that_do_not_exist(arguments, error, says):
+    with pytest.raises(error, match=says):
+        attnviz.observe(small_vit(), small_input(), **arguments)
+
+
+def test_a_path_is_not_a_picture_and_a_grey_picture_is_one():
+    with pytest.raises(attnviz.BadOption, match="open_image"):
+        attnviz.observe(small_vit(), "cat.jpg")
+    grey = Image.fromarray(np.arange(90 * 60, dtype=np.uint32).reshape(60, 90).astype(np.uint8))
+    obs = attnviz.observe(small_vit(), grey, fit="squash")
+    assert obs.image.mode == "RGB"
+    assert obs.image.size == (90, 60)
+    assert obs.view.box == (0, 0, 90, 60)
+
+
+@pytest.mark.parametrize("query", [7, -1, range(5, 9), range(0, 0)])
+def test_rows_of_a_token_that_does_not_exist(query):
+    layer = attnviz.observe(small_vit(), small_input()).layers[0]
+    with pytest.raises(attnviz.AttnVizError, match="0 to 6"):
+        layer.rows(query=query)

@@ -1,0 +1,127 @@
+"""The command line, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+import models
+from attnviz.__main__ import main
+from attnviz.samples import sample_path
+
+TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "64x96", "--fit", "squash"]
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """A 90 × 60 picture in its own folder."""
+    path = tmp_path / "picture.png"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)).save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "asked"),
+    [
+        ([], "rollout", {}),
+        (["--query", "1,3", "--method", "attention", "--layer", "2", "--head", "-1"],
+         "attention", {"query": (1, 3), "layer": 2, "head": 2}),
+        (["--query", "mean", "--head-fusion", "max", "--discard-ratio", "0.3", "--residual", "0.2",
+          "--discard", "global", "--first-layer", "1", "--last-layer", "-2"],
+         "rollout", {"query": "mean", "head_fusion": "max", "discard_ratio": 0.3, "residual": 0.2,
+                     "discard": "global", "first_layer": 1, "last_layer": 10}),
+    ],
+)  # fmt: skip
+def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method, asked):
+    out = tmp_path / "map.npz"
+    assert (
+        main([str(picture), "-o", str(out), *TINY, "--keep", "maps", *options, "--method", method])
+        == 0
+    )
+    vit = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
+    obs = attnviz.observe(vit, attnviz.open_image(picture), fit="squash", keep="maps")
+    with np.load(out) as saved:
+        assert saved["values"].shape == (4, 6)
+        assert np.array_equal(saved["values"], attnviz.explain(obs, method, **asked).values)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_each_kind_of_figure(picture, tmp_path, capsys, suffix):
+    out = tmp_path / f"figure.{suffix}"
+    assert main([str(picture), "-o", str(out), *TINY]) == 0
+    head = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert out.read_bytes().startswith(head)
+    said = capsys.readouterr().out
+    assert str(out) in said and "random weights" in said
+
+
+def test_the_default_model_on_a_sample(tmp_path):
+    out = tmp_path / "cat.npz"
+    assert main([str(sample_path("cat")), "-o", str(out), "--size", "224"]) == 0
+    with np.load(out) as saved:
+        assert saved["values"].size <= 16 * 16
+        assert 0.5 < saved["values"].sum() < 1
+
+
+MISTAKES = [
+    (["missing.png", "-o", "o.png"], "missing.png"),
+    (["picture.png", "-o", "o.bmp"], ".npz"),
+    (["picture.png", "-o", "picture.png"], "the picture itself"),
+    (["picture.png", "-o", "nowhere/o.png"], "nowhere"),
+    (["picture.png", "-o", "o.png", "--model", "vit_tinny_patch16_224"], "vit_tiny_patch16_224"),
+    (["picture.png", "-o", "o.png", "--model", "swin_tiny_patch4_window7_224"], "swin"),
+    (["picture.png", "-o", "o.png", "--method", "grad"], "rollout"),
+    (["picture.png", "-o", "o.png", "--layer", "99", "--method", "attention"], "0 to 11"),
+    (["picture.png", "-o", "o.png", "--layer", "1"], "rollout"),
+    (["picture.png", "-o", "o.png", "--query", "9,9"], "rows 0 to 3"),
+    (["picture.png", "-o", "o.png", "--query", "1,b"], "ROW,COL"),
+    (["picture.png", "-o", "o.png", "--query", "reg1"], "cls"),
+    (["picture.png", "-o", "o.png", "--size", "64xx96"], "ROWSxCOLS"),
+    (["picture.png", "-o", "o.png", "--size", "65"], "16"),
+    (["picture.png", "-o", "o.png", "--alpha", "7"], "alpha"),
+    (["picture.png", "-o", "o.png", "--alpha", "much"], "--help"),
+    (["picture.png", "-o", "o.png", "--dpi", "0"], "dpi"),
+    (["picture.png", "-o", "o.png", "--device", "abacus"], "abacus"),
+    (["picture.png", "-o", "o.png", "--checkpoint", "picture.png"], "safetensors"),
+    (["picture.png"], "--output"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), MISTAKES)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    picture, tmp_path, monkeypatch, capsys, arguments, says
+):
+    monkeypatch.chdir(tmp_path)
+    before = picture.read_bytes()
+    if "--model" not in arguments:
+        arguments = [*TINY[:3], *([] if "--size" in arguments else TINY[3:]), *arguments]
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    said = capsys.readouterr().err
+    assert code == 2
+    assert said.startswith("attnviz: ") and said.count("\n") == 1
+    assert says in said
+    assert "Traceback" not in said
+    assert [p.name for p in tmp_path.iterdir()] == ["picture.png"]
+    assert picture.read_bytes() == before
+
+
+def test_help_names_every_method_option_and_an_example():
+    run = subprocess.run(
+        [sys.executable, "-m", "attnviz", "--help"],
+        capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"},
+    )  # fmt: skip
+    for method in attnviz.METHODS.values():
+        for option in method.options:
+            assert f"--{option.replace('_', '-')}" in run.stdout
+    assert "python -m attnviz cat.jpg -o cat.png" in run.stdout
+    assert json.dumps(run.stderr) == '""'

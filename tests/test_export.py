@@ -1,0 +1,423 @@
+"""Files for a paper: reopened, measured, and the same bytes for the same request."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jaxtyping
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from attnviz import paper
+from attnviz.colour import overlay
+from attnviz.errors import BadOption, UnknownName
+from attnviz.export import RENDERERS, file_stem, render, render_png, save
+from attnviz.heatmap import Heatmap
+from attnviz.paper import FONT, LINE, TYPE, Paper, text_width, wrap
+from attnviz.scale import Scale
+
+FACTS = (
+    ("method", "Attention"),
+    ("layer", "layer 3 of 0–11"),
+    ("head", "5"),
+    ("query", "patch (row 1, column 0)"),
+    ("model", "dinov2-small"),
+)
+SMALL = {"width_mm": 50.0, "dpi": 100}
+
+
+def photo(width: int, height: int) -> Image.Image:
+    noise = np.random.default_rng(1).integers(0, 200, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(noise)
+
+
+def heat(values=((0, 1, 2), (3, 4, 50)), *, size=(30, 20), box=None, **changes) -> Heatmap:
+    return Heatmap(
+        **{
+            "values": np.array(values, dtype=np.float32),
+            "unit": "attention weight",
+            "title": "Attention",
+            "facts": FACTS,
+            "image": photo(*size),
+            "box": box or (0.0, 0.0, float(size[0]), float(size[1])),
+            **changes,
+        }
+    )
+
+
+def svg_text(content: bytes) -> str:
+    words = [
+        node.text or "" for node in ElementTree.fromstring(content).iter() if "}text" in node.tag
+    ]
+    return " ".join(words)
+
+
+# --- what is in the files -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "box", "options"),
+    [
+        ((30, 20), None, {"width_mm": 89.0, "dpi": 450}),  # enlarged
+        ((500, 300), None, {"width_mm": 50.0, "dpi": 100}),  # shrunk
+        ((40, 20), (10.0, 0.0, 30.0, 20.0), SMALL),
+        ((20, 90), (-5.0, 0.0, 25.0, 90.0), SMALL),  # high and narrow
+    ],
+)
+def test_the_png_holds_the_overlay_pixel_for_pixel(tmp_path, size, box, options) -> None:
+    made = heat(size=size, box=box)
+    path = save(made, tmp_path / "figure.png", **options)
+    file = Image.open(path)
+    width = round(options["width_mm"] / 25.4 * options["dpi"])
+    assert file.width == width
+    assert file.info["dpi"] == pytest.approx((options["dpi"],) * 2, rel=1e-3)
+    margin = round(4 / 72 * options["dpi"])
+    share = min((width - 2 * margin) / size[0], round(150 / 25.4 * options["dpi"]) / size[1])
+    wide, high = round(size[0] * share), round(size[1] * share)
+    left = (width - wide) // 2
+    printed = file.convert("RGB").crop((left, margin, left + wide, margin + high))
+    np.testing.assert_array_equal(printed, overlay(made, size=(wide, high)))
+
+
+def test_the_patch_asked_about_is_framed() -> None:
+    size = {"width_mm": 50.0, "dpi": 254}  # 500 pixels wide, of which 14 are margin on each side
+    with_frame, without = (
+        np.asarray(Image.open(BytesIO(render_png(made, **size)))).astype(int)
+        for made in (heat(query_cell=(0, 1)), heat())
+    )
+    ys, xs = (with_frame != without).any(-1).nonzero()
+    # the middle third of the upper half of the picture; half of the line lies outside the patch
+    assert xs.min() == pytest.approx(14 + 472 / 3, abs=4)
+    assert xs.max() == pytest.approx(14 + 472 * 2 / 3, abs=4)
+    assert ys.max() == pytest.approx(14 + 472 * 20 / 30 / 2, abs=4)
+    assert ys.min() == pytest.approx(14, abs=4)
+
+
+def test_the_colour_bar_is_opaque_and_as_wide_as_the_page() -> None:
+    file = Image.open(BytesIO(render_png(heat(), alpha=0.1, colormap="viridis", dpi=300)))
+    drawn = np.asarray(file.convert("RGB"))
+    margin = round(4 / 72 * 300)
+    first = (drawn == (68, 1, 84)).all(-1)
+    last = (drawn == (253, 231, 37)).all(-1)
+    assert first.nonzero()[1].min() == margin
+    assert last.nonzero()[1].max() == file.width - margin - 1
+
+
+@pytest.mark.parametrize("kind", [".png", ".svg", ".pdf", ".npz"])
+def test_the_facts_travel_inside_the_file(kind) -> None:
+    content = render(heat(notes=("random weights",)), kind, scale="zero", **SMALL)
+    if kind == ".png":
+        info = Image.open(BytesIO(content)).info
+        assert info["Title"].startswith("Attention; layer 3 of 0–11; head: 5; query: patch")
+        text = info["Description"]
+    elif kind == ".svg":
+        names = {"dc": "http://purl.org/dc/elements/1.1/"}
+        text = ElementTree.fromstring(content).findtext(".//dc:description", namespaces=names)
+    elif kind == ".npz":
+        text = str(np.load(BytesIO(content))["manifest"])
+    else:
+        assert b"/Subject" in content
+        return
+    manifest = json.loads(text)
+    assert manifest["facts"] == dict(FACTS)
+    assert manifest["notes"] == ["random weights"]
+    assert manifest["picture"] == [20, 30]
+    assert manifest["drawn"]["scale"] == {"name": "from zero", "low": 0.0, "high": 50.0}
+
+
+def test_the_pdf_embeds_truetype_fonts_at_the_asked_width() -> None:
+    content = render(heat(), ".pdf", width_mm=89.0, dpi=100)
+    assert content.startswith(b"%PDF-")
+    assert content.rstrip().endswith(b"%%EOF")
+    assert b"/CIDFontType2" in content
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
+    box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", content)
+    assert float(box[1]) == pytest.approx(89 / 25.4 * 72, abs=0.5)
+
+
+def test_the_svg_keeps_its_text_and_says_what_was_drawn() -> None:
+    content = render(
+        heat(notes=("a warning",)), ".svg", interpolation="bilinear", clip=80.0, **SMALL
+    )
+    root = ElementTree.fromstring(content)
+    assert root.get("width").endswith("pt")
+    assert float(root.get("width")[:-2]) == pytest.approx(50 / 25.4 * 72, abs=0.5)
+    text = svg_text(content)
+    for words in (
+        "attention weight",
+        "clipped at percentiles 20 and 80",
+        "smoothed (bilinear)",
+        "layer 3 of 0–11",
+        "head: 5",
+        "query: patch (row 1, column 0)",
+        "model: dinov2-small",
+        "opacity 0.5",
+        "Note: a warning",
+        "≤ 1",
+        "≥ 4",
+    ):
+        assert words in text
+
+
+def test_without_a_caption_scale_and_smoothing_are_still_named() -> None:
+    text = svg_text(render(heat(), ".svg", caption=False, interpolation="bilinear", **SMALL))
+    assert "lowest to highest value; smoothed (bilinear)" in text
+    assert "50" in text
+    assert "dinov2" not in text
+
+
+def test_nearest_is_not_called_smoothed() -> None:
+    assert "smoothed" not in svg_text(render(heat(), ".svg", **SMALL))
+
+
+def test_the_npz_round_trips_without_pickle(tmp_path) -> None:
+    made = heat(np.random.default_rng(0).random((3, 5)), box=(1.5, -2.0, 28.0, 21.0))
+    with np.load(save(made, tmp_path / "map.npz"), allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["values"], made.values)
+        assert file["values"].dtype == np.float32
+        assert file["box"].tolist() == [1.5, -2.0, 28.0, 21.0]
+        assert file["picture"].tolist() == [20, 30]
+        assert [tuple(pair) for pair in file["facts"].tolist()] == list(FACTS)
+        assert file["notes"].tolist() == []
+        assert str(file["unit"]) == "attention weight"
+
+
+def test_odd_words_are_printed_as_they_are() -> None:
+    facts = (("file", "a $x^2$ \\alpha <b> & ]]> \x00\x1b\n tail"),)
+    for kind in RENDERERS:
+        content = render(heat(facts=facts, title=""), kind, **SMALL)
+        if kind == ".svg":
+            assert "a $x^2$ \\alpha <b> & ]]> tail" in svg_text(content)
+
+
+def test_maps_without_facts_are_saved_too() -> None:
+    for kind in RENDERERS:
+        assert render(heat(np.zeros((1, 1)), facts=()), kind, **SMALL)
+
+
+# --- the look -----------------------------------------------------------------------------------
+
+LONG = (*FACTS, ("weights", "/a/path/without/a/blank" * 9), ("note", "many words of text " * 20))
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({}, {}),
+        ({"size": (400, 30)}, {}),
+        ({"size": (20, 400)}, {}),
+        ({"facts": LONG, "notes": ("one", "two " * 50)}, {"width_mm": 89.0}),
+        ({"facts": LONG}, {"clip": 90.0}),
+        ({"unit": "a very long unit of measurement " * 4}, {}),
+        ({"values": [[0.1, 0.2]]}, {"scale": Scale(-0.12345678, -0.12345671, "mine")}),
+        ({"values": [[1.0, 1.0]]}, {}),
+        ({"query_cell": (1, 2)}, {"width_mm": 183.0}),
+    ],
+)
+def test_nothing_collides_or_is_cut_off(changes, options) -> None:
+    with matplotlib.style.context(["default", paper.SETTINGS]):
+        figure = paper._figure(heat(**changes), Paper(**{"width_mm": 50.0, "dpi": 100, **options}))
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        texts = [text.get_window_extent(renderer) for text in figure.texts]
+        pictures = [axes.get_window_extent(renderer) for axes in figure.axes]
+    whole = figure.bbox
+    for box in (*texts, *pictures):
+        assert box.x0 >= -0.5
+        assert box.y0 >= -0.5
+        assert box.x1 <= whole.x1 + 0.5
+        assert box.y1 <= whole.y1 + 0.5
+    for one, other in combinations((*texts, *pictures), 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        down = min(one.y1, other.y1) - max(one.y0, other.y0)
+        # Text boxes reach from the highest ascender to the lowest descender, hence the pixel.
+        assert across <= 0.5 or down <= 1
+
+
+def test_long_texts_are_wrapped_without_losing_a_letter() -> None:
+    text = "two words and/one/that/is/much/longer/than/any/line/could/ever/be then more"
+    lines = wrap(text, 60.0)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert max(map(text_width, lines)) <= 60
+    assert lines[0] == "two words"
+    assert wrap("   ", 60.0) == []
+    assert wrap("abc", 0.1) == ["a", "b", "c"]
+
+
+def test_text_is_as_large_as_journals_ask() -> None:
+    assert 5 <= TYPE <= 7
+    assert LINE > TYPE
+    assert FONT in {font.name for font in matplotlib.font_manager.fontManager.ttflist}
+
+
+# --- the same request, the same bytes -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", RENDERERS)
+def test_the_same_request_gives_the_same_bytes(kind) -> None:
+    first = render(heat(query_cell=(0, 1)), kind, **SMALL)
+    assert b"CreationDate" not in first
+    with matplotlib.rc_context({"text.color": "red", "savefig.bbox": "tight", "pdf.fonttype": 3}):
+        assert render(heat(query_cell=(0, 1)), kind, **SMALL) == first
+        assert matplotlib.rcParams["pdf.fonttype"] == 3
+
+
+def test_one_figure_at_a_time(monkeypatch) -> None:
+    held = []
+    real = paper._figure
+    monkeypatch.setattr(
+        paper, "_figure", lambda *args: held.append(paper._one_at_a_time.locked()) or real(*args)
+    )
+    render_png(heat(), **SMALL)
+    assert held == [True]
+    assert not paper._one_at_a_time.locked()
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    jobs = [(".svg", "own"), (".svg", "zero"), (".png", "own"), (".png", "zero")]
+    alone = [render(heat(), kind, scale=scale, **SMALL) for kind, scale in jobs]
+    before = dict(matplotlib.rcParams)
+    with ThreadPoolExecutor(4) as pool:
+        together = pool.map(lambda job: render(heat(), job[0], scale=job[1], **SMALL), jobs)
+        assert list(together) == alone
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_not_needed(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it now fails
+    assert render_png(heat(), **SMALL)
+
+
+# --- names and places ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["figure.PNG", "map.Npz"])
+def test_the_suffix_may_be_in_capitals(tmp_path, name) -> None:
+    path = save(heat(), os.fspath(tmp_path / name), **SMALL)
+    assert path == tmp_path / name
+    assert path.stat().st_size
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("figure.jpg", r"\.png, \.svg, \.pdf, \.npz; 'figure.jpg' ends in \.jpg"),
+        ("figure", "ends in none of them"),
+        (".png", "ends in none of them"),
+        ("nowhere/figure.png", "No such file or directory"),
+        ("file/figure.png", "Not a directory"),
+        ("folder.png", "directory"),
+        ("x" * 300 + ".npz", "too long"),
+    ],
+)
+def test_places_that_do_not_work(tmp_path, name, says) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.png").mkdir()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(BadOption, match=says):
+        save(heat(), tmp_path / name, **SMALL)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_half_written(tmp_path, monkeypatch) -> None:
+    target = save(heat(), tmp_path / "figure.npz")
+    before = target.read_bytes()
+    real = Path.open
+
+    class Full:
+        def __init__(self, file) -> None:
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_) -> None:
+            self.file.close()
+
+        def write(self, content: bytes) -> None:
+            self.file.write(content[:10])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", lambda path, *mode: Full(real(path, *mode)))
+    with pytest.raises(BadOption, match="No space left on device"):
+        save(heat(np.ones((4, 4))), target)
+    monkeypatch.undo()
+    assert target.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_existing_file_is_kept_on_request(tmp_path) -> None:
+    target = save(heat(), tmp_path / "figure.npz", overwrite=False)
+    before = target.read_bytes()
+    with pytest.raises(BadOption, match="exists"):
+        save(heat(np.ones((4, 4))), target, overwrite=False)
+    assert target.read_bytes() == before
+    save(heat(np.ones((4, 4))), target)
+    assert target.read_bytes() != before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+def test_the_file_gets_ordinary_permissions(tmp_path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert save(heat(), tmp_path / "a.npz").stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"alpha": 1.5}, BadOption, "alpha"),
+        ({"colormap": "jet"}, UnknownName, "no colormap 'jet'"),
+        ({"scale": "log"}, UnknownName, "no scale 'log'"),
+        ({"clip": 20.0}, BadOption, "clip"),
+        ({"scale": Scale(0.0, 1.0, "mine"), "clip": 99.0}, BadOption, "leave clip out"),
+        ({"interpolation": "cubic"}, UnknownName, "no interpolation 'cubic'"),
+        ({"width_mm": 10.0}, BadOption, "width_mm is from 50 to 400; 10.0 came"),
+        ({"width_mm": "89"}, BadOption, "width_mm"),
+        ({"dpi": 5000}, BadOption, "dpi is from 72 to 1200; 5000 came"),
+        ({"width_mm": 400.0, "dpi": 1200}, BadOption, "too large; give a smaller"),
+        ({"colourmap": "inferno"}, UnknownName, "'colourmap'. Did you mean colormap"),
+    ],
+)
+def test_options_that_do_not_exist(tmp_path, monkeypatch, options, error, says) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(error, match=says):
+        save(heat(size=(20, 20)), tmp_path / "figure.png", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_kind() -> None:
+    with pytest.raises(UnknownName, match=r"\.png"):
+        render(heat(), ".pgn")
+
+
+@pytest.mark.parametrize(
+    ("changes", "stem"),
+    [
+        ({}, "dinov2-small_attention_layer-3-of-0-11_head-5_query-patch-row-1-column-0"),
+        ({"facts": (("head", "all"),)}, "attention_head-all"),
+        ({"facts": (("model", "../../etc/passwd"),)}, "etc-passwd_attention"),
+        ({"facts": (("model", "naïve CAFÉ"),)}, "naive-cafe_attention"),
+        ({"facts": (("model", "模型"),), "title": "…"}, "attnviz"),
+        ({"facts": (("target", "goldfish, Carassius"),)}, "attention_target-goldfish-carassius"),
+    ],
+)
+def test_file_names_say_what_is_in_the_file(changes, stem) -> None:
+    assert file_stem(heat(**changes)) == stem
+
+
+def test_file_names_stay_short() -> None:
+    assert len(file_stem(heat(facts=(("model", "m" * 1000),)))) <= 150

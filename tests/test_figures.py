@@ -1,0 +1,198 @@
+"""The screen's figures: true numbers, and the right patch under every point."""
+
+from __future__ import annotations
+
+import base64
+import json
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from attnviz.errors import BadOption, UnknownName
+from attnviz.figures import camera, heat_figure, mosaic_figure
+from attnviz.heatmap import Heatmap
+from attnviz.scale import Scale
+
+
+def heat(values=((0, 1, 2), (3, 4, 50)), *, size=(30, 20), box=None, **changes) -> Heatmap:
+    return Heatmap(
+        **{
+            "values": np.array(values, dtype=np.float32),
+            "unit": "attention weight",
+            "title": "Attention",
+            "facts": (("method", "Attention"), ("head", "3"), ("query", "cls token")),
+            "image": Image.new("RGB", size, (90, 120, 30)),
+            "box": box or (0.0, 0.0, float(size[0]), float(size[1])),
+            **changes,
+        }
+    )
+
+
+def spec(figure) -> dict:
+    """The figure as the browser gets it; a NaN would not be JSON."""
+    return json.loads(figure.to_json(), parse_constant=lambda name: pytest.fail(name))
+
+
+def picture_of(drawn: dict) -> Image.Image:
+    (image,) = drawn["layout"]["images"]
+    head, data = image["source"].split(",")
+    assert head == "data:image/jpeg;base64"
+    return Image.open(BytesIO(base64.b64decode(data)))
+
+
+def plain(values) -> list:
+    """A trace's numbers, also where Plotly packs them."""
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+    return list(values)
+
+
+def test_each_patch_has_its_point_row_by_row() -> None:
+    drawn = spec(heat_figure(heat()))
+    (trace,) = drawn["data"]
+    assert plain(trace["x"]) == [5, 15, 25, 5, 15, 25]
+    assert plain(trace["y"]) == [5, 5, 5, 15, 15, 15]
+    assert plain(trace["marker"]["color"]) == [0, 1, 2, 3, 4, 50]
+    assert trace["text"][5] == "row 1, column 2: 50 attention weight"
+    assert trace["text"][1] == "row 0, column 1: 1 attention weight"
+    assert trace["marker"]["opacity"] == 0
+    assert trace["hoverinfo"] == "text"
+
+
+def test_a_point_lies_on_the_patch_in_the_box() -> None:
+    made = heat([[1, 2], [3, 4]], size=(40, 20), box=(10.0, 0.0, 30.0, 20.0))
+    (trace,) = spec(heat_figure(made))["data"]
+    assert list(zip(plain(trace["x"]), plain(trace["y"]), strict=True)) == [
+        (15, 5),
+        (25, 5),
+        (15, 15),
+        (25, 15),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        (-15, [None, 0, 10, 20]),  # the second and the last are half outside
+        (-10, [None, 5, 15, None]),  # the first and the last only touch the picture
+    ],
+)
+def test_patches_outside_the_picture_keep_their_index_but_have_no_point(top, expected) -> None:
+    made = heat(np.arange(4).reshape(4, 1), size=(10, 20), box=(0.0, top, 10.0, top + 40))
+    (trace,) = spec(heat_figure(made))["data"]
+    assert plain(trace["y"]) == expected
+    assert plain(trace["x"]) == [None if y is None else 5 for y in expected]
+
+
+def test_rows_run_down_and_nothing_moves() -> None:
+    layout = spec(heat_figure(heat()))["layout"]
+    assert layout["xaxis"]["range"] == [0, 30]
+    assert layout["yaxis"]["range"] == [20, 0]
+    assert layout["yaxis"]["scaleanchor"] == "x"
+    for axis in (layout["xaxis"], layout["yaxis"]):
+        assert axis["fixedrange"]
+        assert not axis["visible"]
+    assert layout["hovermode"] == "closest"
+    assert layout["hoverdistance"] == -1
+    (image,) = layout["images"]
+    assert (image["x"], image["y"], image["sizex"], image["sizey"]) == (0, 0, 30, 20)
+    assert (image["sizing"], image["layer"]) == ("stretch", "below")
+
+
+def test_the_picture_is_the_overlay_shrunk() -> None:
+    made = heat(size=(1200, 800))
+    drawn = spec(heat_figure(made, alpha=1.0, max_side=300))
+    picture = picture_of(drawn)
+    assert picture.size == (300, 200)
+    np.testing.assert_allclose(picture.getpixel((250, 150)), (252, 255, 164), atol=6)
+    np.testing.assert_allclose(picture.getpixel((50, 50)), (0, 0, 4), atol=6)
+
+
+@pytest.mark.parametrize(
+    ("options", "ends", "texts"),
+    [
+        ({}, (0, 50), ["0", "25", "50"]),
+        ({"scale": Scale(1.0, 5.0, "mine")}, (1, 5), ["≤ 1", "3", "≥ 5"]),
+        ({"clip": 80.0}, (1, 4), ["≤ 1", "2.5", "≥ 4"]),
+    ],
+)
+def test_the_colour_bar_has_the_true_numbers(options, ends, texts) -> None:
+    marker = spec(heat_figure(heat(), colormap="viridis", **options))["data"][0]["marker"]
+    assert (marker["cmin"], marker["cmax"]) == pytest.approx(ends)
+    assert marker["colorbar"]["ticktext"] == texts
+    assert marker["colorbar"]["title"]["text"].startswith("attention weight<br>")
+    assert marker["showscale"]
+    assert marker["colorscale"][0] == [0, "rgb(68,1,84)"]
+    assert marker["colorscale"][-1] == [1, "rgb(253,231,37)"]
+
+
+def test_a_constant_map_has_one_colour_and_one_number() -> None:
+    marker = spec(heat_figure(heat(np.full((2, 3), 0.25))))["data"][0]["marker"]
+    assert marker["cmin"] < 0.25 < marker["cmax"]
+    assert plain(marker["colorbar"]["tickvals"]) == [0.25]
+    assert len({colour for _, colour in marker["colorscale"]}) == 1
+    assert "constant map" in marker["colorbar"]["title"]["text"]
+
+
+def test_the_query_is_outlined() -> None:
+    shapes = spec(heat_figure(heat(query_cell=(1, 0))))["layout"]["shapes"]
+    assert {(shape["x0"], shape["y0"], shape["x1"], shape["y1"]) for shape in shapes} == {
+        (0, 10, 10, 20)
+    }
+    assert "shapes" not in spec(heat_figure(heat()))["layout"]
+
+
+def test_the_facts_are_on_the_figure_as_text() -> None:
+    made = heat(facts=(("model", "<b>mine</b> & co"), ("head", "3")))
+    title = spec(heat_figure(made))["layout"]["title"]["text"]
+    assert title == "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head: 3"
+    assert "title" not in spec(heat_figure(made, caption=False))["layout"]
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(BadOption, match="alpha"):
+        heat_figure(heat(), alpha=2.0)
+    with pytest.raises(UnknownName, match="viridis"):
+        heat_figure(heat(), colormap="viridiss")
+
+
+def test_a_mosaic_has_a_point_a_tile_layers_down_heads_across() -> None:
+    tiles = np.zeros((3, 2, 4, 5), np.float32)
+    tiles[2, 1] = 0.5
+    tiles[2, 1, 0, 0] = 1
+    drawn = spec(mosaic_figure(tiles, unit="attention weight"))
+    (trace,) = drawn["data"]
+    (image,) = drawn["layout"]["images"]
+    wide, high = image["sizex"] / 2, image["sizey"] / 3
+    assert plain(trace["x"]) == pytest.approx([wide / 2, wide * 1.5] * 3)
+    assert plain(trace["y"]) == pytest.approx(
+        [high / 2, high / 2, high * 1.5, high * 1.5, high * 2.5, high * 2.5]
+    )
+    assert trace["text"][5] == "layer 2, head 1: highest 1, mean 0.525 attention weight"
+    assert drawn["layout"]["xaxis"]["ticktext"] == ["0", "1"]
+    assert drawn["layout"]["yaxis"]["ticktext"] == ["0", "1", "2"]
+    assert drawn["layout"]["xaxis"]["visible"]
+    assert "own range" in drawn["layout"]["xaxis"]["title"]["text"]
+    assert "showscale" not in trace["marker"]
+
+
+def test_a_mosaic_of_some_layers_with_a_shared_scale() -> None:
+    tiles = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
+    drawn = spec(mosaic_figure(tiles, unit="weight", scale="shared", layers=[4, 11]))
+    (trace,) = drawn["data"]
+    assert trace["text"][2] == "layer 11, head 0: highest 11, mean 9.5 weight"
+    assert drawn["layout"]["yaxis"]["ticktext"] == ["4", "11"]
+    assert (trace["marker"]["cmin"], trace["marker"]["cmax"]) == (0, 15)
+    assert "own range" not in drawn["layout"]["xaxis"]["title"]["text"]
+
+
+def test_layer_numbers_fit_the_tiles() -> None:
+    with pytest.raises(BadOption, match="2 layers"):
+        mosaic_figure(np.zeros((2, 1, 2, 2), np.float32), unit="weight", layers=[1, 2, 3])
+
+
+def test_the_camera_saves_an_svg_by_that_name() -> None:
+    assert camera("dinov2_head-3")["toImageButtonOptions"]["filename"] == "dinov2_head-3"
+    assert camera("x")["toImageButtonOptions"]["format"] == "svg"

@@ -1,0 +1,208 @@
+"""The methods against the paper's definition, hand calculation and their invariants."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import attnviz
+from attnviz.contract import View
+from attnviz.record import AttentionRecord, LayerAttention, Maps
+from attnviz.tokens import TokenLayout
+from tests import oracles
+
+W1 = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
+W2 = [[0.5, 0.4, 0.1], [0.3, 0.3, 0.4], [0.2, 0.2, 0.6]]
+
+
+def record_of(maps, prefix=(), grid=None) -> AttentionRecord:
+    """A record that holds the given maps (layer × (head, query, key))."""
+    from PIL import Image
+
+    tokens = len(maps[0][0])
+    rows, cols = grid or (1, tokens - len(prefix))
+    return AttentionRecord(
+        layers=tuple(
+            LayerAttention(
+                f"blocks.{i}.attn", Maps(torch.as_tensor(np.array(m), dtype=torch.float32))
+            )
+            for i, m in enumerate(maps)
+        ),
+        layout=TokenLayout(prefix, (rows, cols)),
+        view=View(
+            torch.zeros(1, 3, rows, cols),
+            np.zeros((rows, cols, 3), np.uint8),
+            (0.0, 0.0, float(cols), float(rows)),
+            "crop",
+        ),
+        image=Image.new("RGB", (cols, rows)),
+        predictions=(),
+        model="by hand",
+        weights="by hand",
+        random=False,
+        device="cpu",
+    )
+
+
+def random_maps(layers, heads, tokens, seed=0, sharp=2.0):
+    """Layers of softmax maps far from uniform."""
+    scores = np.random.default_rng(seed).normal(size=(layers, heads, tokens, tokens)) * sharp
+    return [oracles.softmax(layer) for layer in scores]
+
+
+def test_rollout_gives_the_golden_row():
+    heat = attnviz.explain(record_of([[W1], [W2]]), "rollout", query=(0, 0))
+    assert heat.values[0] == pytest.approx([0.6225, 0.2650, 0.1125], abs=1e-7)
+
+
+def test_rollout_order_of_layers_matters():
+    swapped = attnviz.explain(record_of([[W2], [W1]]), "rollout", query=(0, 0))
+    by_hand = (0.5 * np.eye(3) + 0.5 * np.array(W1)) @ (0.5 * np.eye(3) + 0.5 * np.array(W2))
+    assert swapped.values[0] == pytest.approx(by_hand[0], abs=1e-7)
+    assert abs(by_hand[0] - [0.6225, 0.2650, 0.1125]).max() > 1e-3
+
+
+CASES = list(
+    itertools.product(
+        [(), ("cls",), ("cls", "dist"), ("cls", "reg1", "reg2", "reg3", "reg4")],
+        ["mean", "max", "min"],
+        [(0.0, "row"), (0.3, "row"), (0.9, "row"), (0.5, "global")],
+        [0.5, 0.0, 0.9],
+    )
+)
+
+
+@pytest.mark.parametrize(("prefix", "fusion", "discard", "residual"), CASES)
+def test_rollout_equals_the_slow_twin(prefix, fusion, discard, residual):
+    tokens = len(prefix) + 6
+    maps = random_maps(3, 2, tokens)
+    record = record_of(maps, prefix, (2, 3))
+    ratio, how = discard
+    expected = oracles.rollout(
+        maps, fusion=fusion, residual=residual, ratio=ratio, discard=how, prefix=len(prefix)
+    )
+    assert expected.sum(-1) == pytest.approx(1)
+    for query, token in [
+        (prefix[-1] if prefix else (0, 0), max(len(prefix) - 1, 0)),
+        ((1, 2), tokens - 1),
+    ]:
+        heat = attnviz.explain(
+            record, "rollout", query=query, head_fusion=fusion, residual=residual,
+            discard_ratio=ratio, discard=how,
+        )  # fmt: skip
+        assert heat.values.ravel() == pytest.approx(expected[token, len(prefix) :], abs=1e-6)
+
+
+def test_rollout_over_a_span_of_layers():
+    maps = random_maps(4, 2, 7)
+    heat = attnviz.explain(
+        record_of(maps, ("cls",), (2, 3)), "rollout", first_layer=1, last_layer=-2
+    )
+    assert heat.values.ravel() == pytest.approx(oracles.rollout(maps[1:3])[0, 1:], abs=1e-6)
+
+
+def test_rollout_of_the_mean_query_is_the_mean_of_the_patch_rows():
+    maps = random_maps(2, 2, 7)
+    heat = attnviz.explain(record_of(maps, ("cls",), (2, 3)), "rollout", query="mean")
+    assert heat.values.ravel() == pytest.approx(oracles.rollout(maps)[1:].mean(0)[1:], abs=1e-6)
+
+
+def test_identity_attention_gives_identity_rollout_and_uniform_gives_uniform():
+    identity = record_of([[np.eye(6)]] * 3, grid=(2, 3))
+    heat = attnviz.explain(identity, "rollout", query=(1, 1))
+    assert heat.values[1, 1] == 1 and heat.values.sum() == 1
+    uniform = record_of([[np.full((6, 6), 1 / 6)]] * 3, grid=(2, 3))
+    heat = attnviz.explain(uniform, "rollout", query=(1, 1), residual=0)
+    assert heat.values == pytest.approx(np.full((2, 3), 1 / 6))
+
+
+def test_heads_that_share_no_key_leave_the_residual_alone_under_min():
+    one = np.array([[0.0, 1.0], [1.0, 0.0]])
+    heat = attnviz.explain(
+        record_of([[one, one[::-1]]]), "rollout", query=(0, 1), head_fusion="min"
+    )
+    assert heat.values[0] == pytest.approx([0, 1])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 4), st.integers(1, 3), st.integers(2, 9), st.integers(0, 10_000), st.randoms()
+)
+def test_permuting_the_patches_permutes_the_map(layers, heads, tokens, seed, random):
+    maps = random_maps(layers, heads, tokens, seed)
+    order = list(range(1, tokens))
+    random.shuffle(order)
+    full = [0, *order]
+    shuffled = [m[:, full][:, :, full] for m in maps]
+    for method in ("rollout", "attention"):
+        before = attnviz.explain(record_of(maps, ("cls",)), method).values[0]
+        after = attnviz.explain(record_of(shuffled, ("cls",)), method).values[0]
+        assert after == pytest.approx(before[[i - 1 for i in order]], abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    arrays(np.float64, (2, 2, 5, 5), elements=st.floats(-30, 30)),
+    st.sampled_from(["mean", "max", "min"]),
+    st.floats(0, 1),
+    st.floats(0, 0.99),
+)
+def test_a_rollout_row_always_sums_to_one(scores, fusion, residual, ratio):
+    maps = [oracles.softmax(layer) for layer in scores]
+    heat = attnviz.explain(
+        record_of(maps),
+        "rollout",
+        query=(0, 2),
+        head_fusion=fusion,
+        residual=residual,
+        discard_ratio=ratio,
+    )
+    assert heat.values.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("head", [None, 0, 2, -1])
+@pytest.mark.parametrize("fusion", ["mean", "max", "min"])
+@pytest.mark.parametrize("query", ["cls", "dist", (1, 0), "mean"])
+def test_attention_is_the_row_of_its_layer_head_and_query(head, fusion, query):
+    maps = random_maps(2, 3, 8)
+    record = record_of(maps, ("cls", "dist"), (2, 3))
+    rows = {"cls": [0], "dist": [1], (1, 0): [5], "mean": list(range(2, 8))}[query]
+    mean_row = maps[1][:, rows].mean(1)
+    expected = mean_row[head] if head is not None else getattr(np, fusion)(mean_row, axis=0)
+    heat = attnviz.explain(record, "attention", layer=1, head=head, head_fusion=fusion, query=query)
+    assert heat.values.ravel() == pytest.approx(expected[2:], abs=1e-7)
+
+
+BAD = [
+    ("rollout", {"query": "reg1"}, attnviz.UnknownName, "cls"),
+    ("rolout", {}, attnviz.UnknownName, "rollout"),
+    ("rollout", {"head": 1}, attnviz.UnknownName, "head_fusion"),
+    ("attention", {"layer": 2}, attnviz.UnknownName, "0 to 1"),
+    ("attention", {"layer": 1.5}, attnviz.BadOption, "whole number"),
+    ("attention", {"head": 3}, attnviz.UnknownName, "0 to 2"),
+    ("attention", {"head_fusion": "median"}, attnviz.UnknownName, "mean"),
+    ("rollout", {"residual": 1.2}, attnviz.BadOption, "0 to 1"),
+    ("rollout", {"discard_ratio": 1}, attnviz.BadOption, "not included"),
+    ("rollout", {"discard_ratio": float("nan")}, attnviz.BadOption, "nan"),
+    ("rollout", {"discard": "column"}, attnviz.UnknownName, "global"),
+    ("rollout", {"first_layer": 1, "last_layer": 0}, attnviz.BadOption, "before it starts"),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "error", "says"), BAD)
+def test_what_does_not_exist_is_refused_by_name(method, options, error, says):
+    with pytest.raises(error) as caught:
+        attnviz.explain(record_of(random_maps(2, 3, 7), ("cls",), (2, 3)), method, **options)
+    assert says in str(caught.value)
+
+
+def test_each_method_says_where_it_comes_from():
+    for method in attnviz.METHODS.values():
+        assert method.label and method.summary and method.formula and method.source
+        assert all(option.help for option in method.options.values())
