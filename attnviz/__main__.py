@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import fields
 from typing import Any, NoReturn
 
 import models
+from attnviz import export
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import AttnVizError, BadOption
@@ -17,6 +18,7 @@ from attnviz.heatmap import INTERPOLATIONS
 from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
+from attnviz.paper import Paper
 from attnviz.scale import SCALES
 from attnviz.tokens import Query
 
@@ -33,6 +35,10 @@ examples:
 
 Rows, columns, layers and heads are counted from 0; -1 is the last layer or head.
 """
+
+
+_DRAWING = ("alpha", "colormap", "scale", "clip", "interpolation", "width_mm", "dpi")
+"""Handed on to the figure where they are given; their defaults are its own."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -56,31 +62,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _draw(given: argparse.Namespace) -> None:
-    output = Path(given.output)
+    drawing = {name: value for name in _DRAWING if (value := getattr(given, name)) is not None}
+    output, _ = export.plan(given.output, **drawing)
+    size, query = _size(given.size), _query(given.query)
+    image = open_image(given.picture)
     if output.exists() and output.samefile(given.picture):
         raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
-    image = open_image(given.picture)
     vit = models.load(
         given.model,
         pretrained=not given.random,
         seed=given.seed,
         checkpoint=given.checkpoint,
-        image_size=_size(given.size),
+        image_size=size,
         device=given.device,
     )
     record = observe(vit, image, keep=given.keep, fit=given.fit, progress=_progress())
     asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
-    heat = explain(record, given.method, query=_query(given.query), **asked)
-    heat.save(
-        output,
-        alpha=given.alpha,
-        colormap=given.colormap,
-        scale=given.scale,
-        clip=given.clip,
-        interpolation=given.interpolation,
-        width_mm=given.width_mm,
-        dpi=given.dpi,
-    )
+    heat = explain(record, given.method, query=query, **asked)
+    heat.save(output, **drawing)
     print(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
     for note in heat.notes:
         print(f"note: {note}")
@@ -111,23 +110,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
 
     add = parser.add_argument_group("the method").add_argument
-    add("--method", default="rollout", help=f"{' or '.join(METHODS)} (%(default)s)")
+    add("--method", choices=METHODS, default="rollout", help="(%(default)s)")
     query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
     add("--query", metavar="TOKEN", help=query)
     for name, (option, methods) in _options().items():
         words = f"{option.help} [{', '.join(methods)}]"
-        kind = {"choice": str, "fraction": float}.get(option.kind, int)
-        add(f"--{name.replace('_', '-')}", type=kind, choices=option.choices or None, help=words)
+        flag, choices = f"--{name.replace('_', '-')}", option.choices or None
+        add(flag, type=option.text_type, choices=choices, help=words)
 
     add = parser.add_argument_group("the drawing").add_argument
-    add("--alpha", type=float, default=0.6, help="opacity of the colours, 0 to 1 (%(default)s)")
-    add("--colormap", choices=COLORMAPS, default="inferno", help="(%(default)s)")
-    add("--scale", choices=SCALES, default="own", help="range of the colours (%(default)s)")
+    of = {field.name: field.default for field in fields(Paper)}
+    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
+    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
+    add("--scale", choices=SCALES, help=f"range of the colours ({of['scale']})")
     add("--clip", type=float, help="percentile at which the scale is cut, such as 99 (off)")
-    smooth = "between patches (%(default)s: one value a patch)"
-    add("--interpolation", choices=INTERPOLATIONS, default="nearest", help=smooth)
-    add("--width-mm", type=float, default=89.0, help="width of the figure (%(default)s)")
-    add("--dpi", type=int, default=450, help="dots per inch of a .png (%(default)s)")
+    smooth = f"between patches ({of['interpolation']}: one value a patch)"
+    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    add("--width-mm", type=float, help=f"width of the figure ({of['width_mm']:g})")
+    add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
     return parser
 
 

@@ -29,6 +29,9 @@ KEEPS = ("maps", "factors", "auto")
 MAPS_BUDGET = 256 * 2**20
 """`keep="auto"` keeps dense maps up to this many bytes in all, and factors beyond."""
 
+Route = Literal["maps", "factors"]
+"""What one pass keeps: dense maps, or what rebuilds them."""
+
 Progress = Callable[[int, int], None]
 """Called after each attention layer with (layers done, layers in all)."""
 
@@ -122,7 +125,7 @@ def run(
     vit: LoadedViT,
     tensor: Tensor,
     *,
-    keep: Literal["maps", "factors"],
+    keep: Route,
     progress: Progress | None = None,
 ) -> tuple[tuple[LayerAttention, ...], Tensor]:
     """One forward pass: the attention of every layer, and the model's output.
@@ -136,7 +139,7 @@ def run(
     return layers, output
 
 
-def choose(keep: str, vit: LoadedViT, tokens: int) -> Literal["maps", "factors"]:
+def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
     """Settle `"auto"`: maps while all of them fit `MAPS_BUDGET`, else factors."""
     if keep == "maps":
         return "maps"
@@ -152,7 +155,7 @@ def tapped_pass(
     vit: LoadedViT,
     tensor: Tensor,
     *,
-    keep: Literal["maps", "factors"],
+    keep: Route,
     check: bool,
     progress: Progress | None = None,
 ) -> tuple[Tap, Tensor]:

@@ -11,10 +11,20 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor, device, nn
 
+from attnviz.errors import unknown
 from attnviz.tokens import TokenLayout
 
 Fit = Literal["crop", "squash", "pad", "aspect"]
 FITS: tuple[Fit, ...] = get_args(Fit)
+
+
+def as_fit(name: object) -> Fit:
+    """The fit of that name; UnknownName for any other."""
+    for fit in FITS:
+        if fit == name:
+            return fit
+    raise unknown("fit", name, FITS)
+
 
 Box = tuple[float, float, float, float]
 """(left, top, right, bottom) in pixels of the original picture; may reach past its edges."""
@@ -89,7 +99,10 @@ class LoadedViT(Protocol):
 
     @property
     def lock(self) -> AbstractContextManager[object]:
-        """Held during a pass: a model with hooks on serves one caller at a time."""
+        """Held during a pass: a model with hooks on serves one caller at a time.
+
+        Re-entrant, and one a module: however often a module is wrapped, its lock is the same.
+        """
         ...
 
     def layout(self, height: int, width: int) -> TokenLayout:

@@ -11,11 +11,11 @@ from PIL import Image
 from torch import Tensor
 
 from attnviz import capture, colour, export
-from attnviz.contract import FITS, Fit, LoadedViT
+from attnviz.contract import LoadedViT, as_fit
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
-from attnviz.methods import METHODS
+from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
@@ -59,7 +59,7 @@ def observe(
     """
     if target is not None:
         raise BadOption("No method here uses a target yet: leave target out.")
-    known_fit = _fit(fit)
+    known_fit = as_fit(fit)
     verify_once(vit)
     if isinstance(source, Tensor):
         view = vit.view_of_tensor(source)
@@ -111,7 +111,7 @@ def explain(
         values=record.layout.to_grid(values).cpu().numpy().astype(np.float32),
         unit=chosen.unit,
         title=chosen.label,
-        facts=_facts(record, chosen.label, query, settled),
+        facts=_facts(record, chosen, query, settled),
         image=record.image,
         box=record.view.box,
         query_cell=None if isinstance(query, str) else record.layout.cell(tokens.start),
@@ -125,25 +125,21 @@ def _upright_rgb(source: object) -> Image.Image:
             f"A picture or a tensor is observed; {type(source).__name__} came."
             " Open the picture with attnviz.open_image first."
         )
-    return source if source.mode == "RGB" else open_image(source)
-
-
-def _fit(name: str) -> Fit:
-    for fit in FITS:
-        if fit == name:
-            return fit
-    raise unknown("fit", name, FITS)
+    # A picture that Pillow opened may lie on its side, be transparent, or break off; one that
+    # open_image gave is plain pixels and passes as it is.
+    plain = type(source) is Image.Image and source.mode == "RGB" and not source.info
+    return source if plain else open_image(source)
 
 
 def _facts(
-    record: AttentionRecord, label: str, query: Query, settled: dict[str, Any]
+    record: AttentionRecord, method: Method, query: Query, settled: dict[str, Any]
 ) -> tuple[tuple[str, str], ...]:
     """What a figure must say of where it comes from, in words."""
     rows, cols = record.layout.grid
     height, width = record.view.tensor.shape[-2:]
     return (
-        ("method", label),
-        *_in_words(settled, len(record.layers)),
+        ("method", method.label),
+        *_in_words(method, settled, len(record.layers)),
         ("query", record.layout.query_label(query)),
         ("model", record.model),
         ("weights", record.weights),
@@ -153,15 +149,12 @@ def _facts(
     )
 
 
-def _in_words(settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:
+def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:
     """The options that had an effect."""
     words = []
-    for name, value in settled.items():
-        idle = (name == "head_fusion" and settled.get("head") is not None) or (
-            name.startswith("discard") and not settled["discard_ratio"]
-        )
-        if name in ("layer", "first_layer", "last_layer"):
-            words.append((name.replace("_", " "), f"{value} of 0–{layers - 1}"))
-        elif value is not None and not idle:
-            words.append((name.replace("_", " "), str(value)))
+    for name, option in method.options.items():
+        value = settled[name]
+        if value is not None and not option.idle(settled):
+            place = f" of 0–{layers - 1}" if option.kind == "layer" else ""
+            words.append((name.replace("_", " "), f"{value}{place}"))
     return words

@@ -33,6 +33,14 @@ def save(
 
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
+    target, paper = plan(path, overwrite=overwrite, **options)
+    return _write(target, RENDERERS[target.suffix.lower()](heat, paper))
+
+
+def plan(
+    path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> tuple[Path, Paper]:
+    """Where and how `save` would write; what is wrong with that is known before a model runs."""
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in RENDERERS:
@@ -42,18 +50,22 @@ def save(
         )
     if not overwrite and target.exists():
         raise BadOption(f"{target} exists. Choose another name, or overwrite=True.")
-    return _write(target, render(heat, kind, **options))
+    return target, _paper(options)
 
 
 def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
     """The bytes of the file that `save` writes; `kind` is one of the suffixes in `RENDERERS`."""
     if kind not in RENDERERS:
         raise unknown("kind of file", kind, RENDERERS)
+    return RENDERERS[kind](heat, _paper(options))
+
+
+def _paper(options: Mapping[str, Any]) -> Paper:
     known = [field.name for field in fields(Paper)]
     for name in options:
         if name not in known:
             raise unknown("option of a saved figure", name, known)
-    return RENDERERS[kind](heat, Paper(**options))
+    return Paper(**options)
 
 
 def render_png(heat: Heatmap, **options: Any) -> bytes:
@@ -116,7 +128,7 @@ def _arrays(heat: Heatmap, paper: Paper) -> bytes:
         picture=np.array([heat.image.height, heat.image.width]),
         unit=np.array(heat.unit),
         title=np.array(heat.title),
-        facts=np.array(heat.facts, dtype=np.str_).reshape(-1, 2),
+        facts=np.array([*heat.facts] or np.empty((0, 2)), dtype=np.str_),
         notes=np.array(heat.notes, dtype=np.str_),
         manifest=np.array(_manifest_text(heat, paper)),
     )

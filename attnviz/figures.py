@@ -73,7 +73,7 @@ def heat_figure(
         hoverinfo="text",
         mode="markers",
         marker={"opacity": 0, "size": 6, "color": values.tolist()}
-        | _colour_bar(chosen, colormap, heat.unit, heat.values),
+        | _colour_bar(chosen, colormap, heat.bar_label(chosen, interpolation), heat.values),
         showlegend=False,
     )
     if heat.query_cell is not None:
@@ -87,7 +87,7 @@ def heat_figure(
                 y1=bottom,
                 line={"color": colour, "width": line},
             )
-    return _captioned(figure, heat.summary) if caption else figure
+    return _captioned(figure, heat.caption(alpha)) if caption else figure
 
 
 def mosaic_figure(
@@ -125,7 +125,11 @@ def mosaic_figure(
         hoverinfo="text",
         mode="markers",
         marker={"opacity": 0, "size": 6, "color": tile_values.max(1).tolist()}
-        | (_colour_bar(picture.scale, colormap, unit, tiles) if picture.scale else {}),
+        | (
+            _colour_bar(picture.scale, colormap, f"{unit}, {picture.scale.name}", tiles)
+            if picture.scale
+            else {}
+        ),
         showlegend=False,
     )
     across = [picture.centre(0, head)[0] for head in range(heads)]
@@ -188,8 +192,8 @@ def _canvas(picture: Image.Image, size: tuple[int, int]) -> go.Figure:
     )
 
 
-def _captioned(figure: go.Figure, text: str) -> go.Figure:
-    lines = wrap(text, LINE)
+def _captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
+    lines = [line for text in texts for line in wrap(text, LINE)]
     return figure.update_layout(
         title={
             "text": "<br>".join(escape(line) for line in lines),
@@ -220,7 +224,7 @@ def _centre(heat: Heatmap, row: int, col: int) -> tuple[float | None, float | No
 
 
 def _colour_bar(
-    scale: Scale, colormap: str, unit: str, values: Float[np.ndarray, "*shape"]
+    scale: Scale, colormap: str, label: str, values: Float[np.ndarray, "*shape"]
 ) -> dict[str, Any]:
     """The marker settings that make Plotly draw the scale with its true numbers."""
     colours = palette(colormap)[[0, 0]] if scale.flat else palette(colormap)
@@ -237,7 +241,7 @@ def _colour_bar(
         ],
         "showscale": True,
         "colorbar": {
-            "title": {"text": f"{unit}<br>{scale.name}", "side": "right"},
+            "title": {"text": "<br>".join(label.split(", ", 1)), "side": "right"},
             "tickvals": [at for at, _ in marks],
             "ticktext": [text for _, text in marks],
             "thickness": 14,

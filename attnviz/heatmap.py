@@ -108,6 +108,15 @@ class Heatmap:
         ]
         return "; ".join([self.title, *facts])
 
+    def caption(self, alpha: float) -> list[str]:
+        """What a figure says below its colour bar: method and facts, then each warning."""
+        return [f"{self.summary}; opacity {alpha:g}", *(f"Note: {note}" for note in self.notes)]
+
+    def bar_label(self, scale: Scale, interpolation: str) -> str:
+        """What a colour bar says: unit, scale, and smoothing if there is any."""
+        smoothed = "" if interpolation == "nearest" else f"; smoothed ({interpolation})"
+        return f"{self.unit}, {scale.name}{smoothed}"
+
     def cell_box(self, row: int, col: int) -> Box:
         """Where one patch lies in the picture: (left, top, right, bottom)."""
         left, top, right, bottom = self.box

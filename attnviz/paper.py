@@ -99,8 +99,9 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
     room = width - 2 * gap
     room_points = room * 72 / paper.dpi
     wide, high = _fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
-    label = wrap(_label(heat, paper, scale), room_points)
-    caption = [line for text in _caption(heat, paper) for line in wrap(text, room_points)]
+    label = wrap(heat.bar_label(scale, paper.interpolation), room_points)
+    texts = heat.caption(paper.alpha) if paper.caption else []
+    caption = [line for text in texts for line in wrap(text, room_points)]
     bar_top = gap + high + gap
     label_top = bar_top + bar + step
     caption_top = label_top + step * len(label) + (gap if caption else 0)
@@ -134,17 +135,6 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
 def _fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
     share = min(wide / size[0], high / size[1])
     return max(1, round(size[0] * share)), max(1, round(size[1] * share))
-
-
-def _label(heat: Heatmap, paper: Paper, scale: Scale) -> str:
-    smoothed = "" if paper.interpolation == "nearest" else f"; smoothed ({paper.interpolation})"
-    return f"{heat.unit}, {scale.name}{smoothed}"
-
-
-def _caption(heat: Heatmap, paper: Paper) -> list[str]:
-    if not paper.caption:
-        return []
-    return [f"{heat.summary}; opacity {paper.alpha:g}", *(f"Note: {note}" for note in heat.notes)]
 
 
 def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]]:

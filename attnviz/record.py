@@ -22,7 +22,7 @@ BLOCK_BYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class Maps:
-    """The softmax map as the layer computed it."""
+    """A dense map: the softmax that the layer computed, or one rebuilt where it computed none."""
 
     map: Float[Tensor, "head query key"]
 
@@ -97,13 +97,14 @@ class LayerAttention:
         """Bytes held for this layer."""
         return self.source.nbytes
 
-    def blocks(self) -> Iterator[tuple[int, int, Float[Tensor, "head query key"]]]:
-        """A piece by piece: (start, stop, rows of the queries between them)."""
+    def blocks(self) -> Iterator[Float[Tensor, "head query key"]]:
+        """A piece by piece, in the order of its rows."""
+        return (self.source.block(start, stop) for start, stop in self._spans())
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
         heads, queries, keys = self.source.shape
         step = max(1, BLOCK_BYTES // (4 * heads * keys))
-        for start in range(0, queries, step):
-            stop = min(start + step, queries)
-            yield start, stop, self.source.block(start, stop)
+        return ((start, min(start + step, queries)) for start in range(0, queries, step))
 
     def probs(self) -> Float[Tensor, "head query key"]:
         """The whole map. Dear at high resolution: 4 · head · token² bytes."""
@@ -125,7 +126,7 @@ class LayerAttention:
     def pull(self, weights: Float[Tensor, " query"]) -> Float[Tensor, "head key"]:
         """weightsᵀ A for each head: how a weighting of the queries falls on the keys.
 
-        Queries of weight 0 cost nothing.
+        A stretch of queries of weight 0 costs nothing.
         """
         heads, _, keys = self.source.shape
         total = torch.zeros(heads, keys, device=self.device)
@@ -133,8 +134,11 @@ class LayerAttention:
         if len(used) == 1:
             token = int(used)
             return weights[token] * self.source.block(token, token + 1)[:, 0]
-        for start, stop, rows in self.blocks():
-            total += einsum(weights[start:stop], rows, "query, head query key -> head key")
+        for start, stop in self._spans():
+            asked = weights[start:stop]
+            if asked.any():
+                rows = self.source.block(start, stop)
+                total += einsum(asked, rows, "query, head query key -> head key")
         return total
 
     @property

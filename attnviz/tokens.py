@@ -5,6 +5,7 @@ This is the only file that turns a token's index into a (row, col) of the patch 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
@@ -24,6 +25,12 @@ QUERY_WORDS = {
     "dist": "distillation token",
     "mean": "mean of all patches",
 }
+
+
+def prefix_names(*, cls: bool, dist: bool = False, registers: int = 0) -> tuple[str, ...]:
+    """The names of prefix tokens, in the order that timm's models and this project's have."""
+    numbered = (f"reg{number}" for number in range(1, registers + 1))
+    return (*(["cls"] if cls else []), *(["dist"] if dist else []), *numbered)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class TokenLayout:
         """The query in words, as figures and file names carry it."""
         self.query_tokens(query)
         if isinstance(query, str):
-            return QUERY_WORDS.get(query, query.replace("reg", "register "))
+            return QUERY_WORDS.get(query, re.sub(r"^reg(\d+)$", r"register \1", query))
         row, col = _as_cell(query)
         return f"patch (row {row}, column {col})"
 

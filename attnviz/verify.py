@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 from weakref import WeakKeyDictionary
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from attnviz.capture import Caught, only_source, tapped_pass
+from attnviz.capture import Caught, Route, only_source, tapped_pass
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
 
@@ -20,6 +20,7 @@ class LayerCheck:
     """How far a captured layer is from what its module did."""
 
     name: str
+    route: Route
     row_sum_error: float
     """Largest |Σ_key A − 1|."""
     output_error: float
@@ -40,17 +41,16 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
     tensor = vit.probe() if tensor is None else tensor
     tolerance = 1e-5 if tensor.dtype in (torch.float32, torch.float64) else 2e-2
     checks: list[LayerCheck] = []
-    routes: tuple[Literal["maps", "factors"], ...] = ("maps", "factors")
-    for keep in routes:
-        tap, _ = tapped_pass(vit, tensor, keep=keep, check=True)
+    for route in get_args(Route):
+        tap, _ = tapped_pass(vit, tensor, keep=route, check=True)
         for name, caught in tap.caught.items():
-            check = _check(name, caught)
+            check = _check(name, route, caught)
             if not (check.row_sum_error <= tolerance and check.output_error <= tolerance):
                 raise CaptureFailed(
-                    f"The attention captured in layer {name} of {vit.name} is not what the layer"
-                    f" used: its rows miss the sum 1 by {check.row_sum_error:.2g}, and map × values"
-                    f" misses the layer's own output by {check.output_error:.2g} (at most"
-                    f" {tolerance:g} is allowed). It is not drawn."
+                    f"The attention captured in layer {name} of {vit.name} by {route} is not what"
+                    f" the layer used: its rows miss the sum 1 by {check.row_sum_error:.2g}, and"
+                    f" map × values misses the layer's own output by {check.output_error:.2g} (at"
+                    f" most {tolerance:g} is allowed). It is not drawn."
                 )
             checks.append(check)
     _CHECKED[vit.module] = True
@@ -64,7 +64,7 @@ def verify_once(vit: LoadedViT) -> None:
             verify(vit)
 
 
-def _check(name: str, caught: Caught) -> LayerCheck:
+def _check(name: str, route: Route, caught: Caught) -> LayerCheck:
     source = only_source(name, caught)
     if caught.values is None or caught.mixed is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
@@ -78,6 +78,7 @@ def _check(name: str, caught: Caught) -> LayerCheck:
         )
     return LayerCheck(
         name=name,
+        route=route,
         row_sum_error=float((attention.sum(-1) - 1).abs().max()),
         output_error=float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-12)),
     )

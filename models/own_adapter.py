@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from threading import RLock
 from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, View
+from attnviz.contract import AttentionSite, Prediction, View, as_fit
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.tokens import TokenLayout
 from models.labels import plain_label, top_classes
-from models.preprocess import Recipe, as_fit, fit_image, noise, normalise, pixels_of, require_input
+from models.locks import lock_of
+from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size
 from models.vit import ViT
 
@@ -31,7 +31,6 @@ class OwnViT:
     recipe: Recipe = field(default_factory=Recipe)
     labels: tuple[str, ...] = ()
     """The names of its classes, if they have any."""
-    lock: AbstractContextManager[object] = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
         if self.module.input_shape[0] not in (1, 3):
@@ -44,6 +43,11 @@ class OwnViT:
     def image_size(self) -> Size:
         """(rows, cols) in pixels."""
         return self.module.input_shape[1:]
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """The module's own, re-entrant."""
+        return lock_of(self.module)
 
     @property
     def device(self) -> torch.device:

@@ -17,7 +17,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from attnviz.contract import FITS, Box, Fit
+from attnviz.contract import Box, Fit
 from attnviz.errors import BadOption, unknown
 from models.sizes import Size
 
@@ -55,18 +55,6 @@ class Recipe:
         """The mean colour, which normalises to (nearly) zero; borders are painted with it."""
         red, green, blue = (round(255 * value) for value in self.mean)
         return red, green, blue
-
-
-def as_fit(name: str) -> Fit:
-    """The fit of that name.
-
-    Raises:
-        UnknownName: there is none.
-    """
-    for fit in FITS:
-        if fit == name:
-            return fit
-    raise unknown("fit", name, FITS)
 
 
 def fit_image(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from threading import RLock
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,11 +13,12 @@ from timm.models import get_arch_pretrained_cfgs
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 
-from attnviz.contract import AttentionSite, Prediction, View
+from attnviz.contract import AttentionSite, Prediction, View, as_fit
 from attnviz.errors import BadOption
-from attnviz.tokens import TokenLayout
+from attnviz.tokens import TokenLayout, prefix_names
 from models.labels import imagenet_label, plain_label, top_classes
-from models.preprocess import Recipe, as_fit, fit_image, noise, normalise, pixels_of, require_input
+from models.locks import lock_of
+from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size, as_size, aspect_size, require_multiples
 
 
@@ -32,7 +32,6 @@ class TimmViT:
     random: bool
     image_size: Size
     recipe: Recipe
-    lock: AbstractContextManager[object] = field(default_factory=RLock)
 
     def at(self, image_size: object) -> TimmViT:
         """The same model, module and lock, with pictures fitted to another size.
@@ -50,6 +49,11 @@ class TimmViT:
     def any_size(self) -> bool:
         """Whether any multiple of the patch will do; otherwise only one size does."""
         return bool(self.module.dynamic_img_size)
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """The module's own, re-entrant."""
+        return lock_of(self.module)
 
     @property
     def device(self) -> torch.device:
@@ -84,10 +88,11 @@ class TimmViT:
                 f"{self.name} takes only {native[0]} × {native[1]} pixels, but"
                 f" {height} × {width} came: make it with dynamic_img_size=True, or resize."
             )
-        registers = (f"reg{index + 1}" for index in range(self.module.num_reg_tokens))
-        cls = ("cls",) if self.module.has_class_token else ()
-        dist = ("dist",) if hasattr(self.module, "dist_token") else ()
-        prefix = (*cls, *dist, *registers)
+        prefix = prefix_names(
+            cls=self.module.has_class_token,
+            dist=hasattr(self.module, "dist_token"),
+            registers=self.module.num_reg_tokens,
+        )
         return TokenLayout(prefix, (height // self.patch_size[0], width // self.patch_size[1]))
 
     def view(self, image: Image.Image, fit: str) -> View:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.errors import BadOption, unknown
-from attnviz.tokens import TokenLayout
+from attnviz.tokens import TokenLayout, prefix_names
 from models.attention import Attention, MultiHeadSelfAttention, head_width, require_positive
 from models.timm_state import from_timm
 
@@ -82,7 +82,7 @@ class ViT(nn.Module):
             )
         if block not in BLOCKS:
             raise unknown("block", block, BLOCKS)
-        prefix = ("cls",) * class_token + tuple(f"reg{i + 1}" for i in range(registers))
+        prefix = prefix_names(cls=class_token, registers=registers)
         self.layout = TokenLayout(prefix, (height // patch_size, width // patch_size))
         self.input_shape, self.patch_size = (channels, height, width), patch_size
 

@@ -76,6 +76,22 @@ def vit_maps(
     return maps
 
 
+def attention(
+    maps: list[Array], *, layer: int, head: int | None, fusion: str, tokens: list[int]
+) -> Array:
+    """The mean row of the query's tokens, of one head or of all, number by number."""
+    chosen = maps[layer]
+    heads = len(chosen)
+    mean = [
+        [sum(chosen[h, t, k] for t in tokens) / len(tokens) for k in range(chosen.shape[-1])]
+        for h in range(heads)
+    ]
+    if head is not None:
+        return np.array(mean[head])
+    fuse = {"mean": lambda c: sum(c) / heads, "max": max, "min": min}[fusion]
+    return np.array([fuse([row[k] for row in mean]) for k in range(chosen.shape[-1])])
+
+
 def rollout(
     maps: list[Array],
     *,

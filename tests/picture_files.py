@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from functools import cache
 
 import numpy as np
 from PIL import Image
@@ -163,3 +164,33 @@ def multi_scan_jpeg(size: tuple[int, int]) -> bytes:
         + b"".join(segment(0xDA, bytes([1, c, 0, 0, 63, 0])) + scan for c in (1, 2, 3))
         + b"\xff\xd9"
     )
+
+
+@cache
+def text_bomb() -> bytes:
+    """63 texts of a million letters, 4 bytes each because of the last: 67 kB, 270 MB in Python."""
+    text = zlib.compress(("a" * 1_048_572 + "😀").encode(), 9)
+    texts = [chunk(b"iTXt", b"key%d\0\1\0\0\0" % i + text) for i in range(63)]
+    return png((1, 1), 8, 0, [b"\0"], b"".join(texts))
+
+
+@cache
+def offset_bomb() -> bytes:
+    """A strip for each of 400 000 rows that aren't there: 110 MB in Python, and 3 s to parse."""
+    table = tiff_tags((10, 10), [8], rows=1)
+    return tiff({**table, 273: (4, [8] * 600_000)}, [bytes(10)])
+
+
+@cache
+def tile_bomb(side: int) -> bytes:
+    """One tile that is far larger than the 64 × 64 pixels it's cut to."""
+    table = tiff_tags((64, 64), [8] * 3, photometric=2, compression=8)
+    del table[278]
+    tile = {322: (4, [side]), 323: (4, [side])}
+    return tiff({**table, **tile}, [zeros(3 * side * side)], tiled=True)
+
+
+@cache
+def pixel_bomb() -> bytes:
+    """300 kB that unpack to 100 megapixels."""
+    return png((10_000, 10_000), 8, 2, [bytes(30_000)] * 10_000)

@@ -142,3 +142,11 @@ def test_the_changelog_names_the_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert re.search(rf"^## .*({re.escape(project['version'])}|[Uu]nreleased)", changelog, re.M)
+
+
+@pytest.mark.parametrize("package", ["attnviz", "models"])
+def test_the_design_page_names_every_room(package):
+    page = (ROOT / "docs" / "design.md").read_text("utf-8")
+    files = {path.name for path in (ROOT / package).glob("*.py")} - {"__init__.py", "__main__.py"}
+    folders = {f"{path.name}/" for path in (ROOT / package).iterdir() if any(path.glob("*.py"))}
+    assert {name for name in files | folders if f"`{name}`" not in page} == set()

@@ -80,8 +80,9 @@ def test_blocks_smaller_than_the_map_change_nothing(monkeypatch):
     whole = layer.probs()
     weights = torch.rand(7)
     monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 4 * 3 * 7 * 2)
-    assert [span[:2] for span in layer.blocks()] == [(0, 2), (2, 4), (4, 6), (6, 7)]
-    torch.testing.assert_close(torch.cat([rows for _, _, rows in layer.blocks()], 1), whole)
+    assert [rows.shape[1] for rows in layer.blocks()] == [2, 2, 2, 1]
+    torch.testing.assert_close(torch.cat(list(layer.blocks()), 1), whole)
+    weights[[0, 1, 5]] = 0  # an empty stretch, and one that is half empty
     torch.testing.assert_close(layer.pull(weights), torch.einsum("q,hqk->hk", weights, whole))
 
 
@@ -189,6 +190,12 @@ def test_eight_threads_on_one_model_get_their_own_maps():
         assert sum(pool.map(work, range(400))) == 400
 
 
+def test_a_module_wrapped_twice_has_one_lock():
+    module = small_module()
+    assert models.wrap(module).lock is models.wrap(module).lock
+    assert models.wrap(module).lock is not models.wrap(small_module()).lock
+
+
 def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
     vit = small_vit()
     nbytes = 3 * 3 * 7 * 7 * 4  # layers, heads, queries, keys, bytes a number
@@ -219,7 +226,9 @@ def test_half_precision_is_finite_and_near_float32(dtype):
 
 def test_verify_reports_each_layer_by_both_routes():
     checks = attnviz.verify(small_vit(), small_input())
-    assert [c.name for c in checks] == [f"blocks.{i}.attn" for i in range(3)] * 2
+    assert [(c.route, c.name) for c in checks] == [
+        (route, f"blocks.{i}.attn") for route in ("maps", "factors") for i in range(3)
+    ]
     assert all(c.row_sum_error < 1e-5 and c.output_error < 1e-5 for c in checks)
 
 
@@ -260,9 +269,9 @@ class Mutters(nn.Module):
     ("spoil", "says"),
     [
         ("no softmax", "no softmax"),
-        ("sharpened after softmax", "not what the layer used"),
+        ("sharpened after softmax", "is not what"),
         ("rows that miss 1", "miss the sum 1"),
-        ("heads swapped", "not what the layer used"),
+        ("heads swapped", "is not what"),
         ("causal", "Causal"),
     ],
 )
@@ -333,6 +342,18 @@ def test_a_record_whose_grid_does_not_fit_is_refused_with_both_counts():
 def test_arguments_that_do_not_exist(arguments, error, says):
     with pytest.raises(error, match=says):
         attnviz.observe(small_vit(), small_input(), **arguments)
+
+
+def test_a_picture_that_pillow_opened_is_turned_upright(tmp_path):
+    path = tmp_path / "phone.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn clockwise to see it upright
+    Image.new("RGB", (40, 20)).save(path, exif=exif)
+    assert attnviz.observe(small_vit(), Image.open(path), fit="squash").image.size == (20, 40)
+    assert attnviz.observe(small_vit(), attnviz.open_image(path), fit="squash").image.size == (
+        20,
+        40,
+    )
 
 
 def test_a_path_is_not_a_picture_and_a_grey_picture_is_one():

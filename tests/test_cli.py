@@ -72,6 +72,7 @@ def test_the_default_model_on_a_sample(tmp_path):
 
 MISTAKES = [
     (["missing.png", "-o", "o.png"], "missing.png"),
+    (["missing.png", "-o", "picture.png"], "missing.png"),
     (["picture.png", "-o", "o.bmp"], ".npz"),
     (["picture.png", "-o", "picture.png"], "the picture itself"),
     (["picture.png", "-o", "nowhere/o.png"], "nowhere"),

@@ -154,7 +154,6 @@ def test_alpha_mixes_picture_and_colour() -> None:
 
 
 def test_a_constant_map_is_flat() -> None:
-    # Large enough that smoothing would round some pixels up, were it written another way.
     made = heat(np.full((5, 7), 1 / 35), photo(97, 61))
     for interpolation in ("nearest", "bilinear"):
         drawn = np.asarray(overlay(made, alpha=1.0, interpolation=interpolation))

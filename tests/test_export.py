@@ -222,7 +222,7 @@ LONG = (*FACTS, ("weights", "/a/path/without/a/blank" * 9), ("note", "many words
         ({"facts": LONG, "notes": ("one", "two " * 50)}, {"width_mm": 89.0}),
         ({"facts": LONG}, {"clip": 90.0}),
         ({"unit": "a very long unit of measurement " * 4}, {}),
-        ({"values": [[0.1, 0.2]]}, {"scale": Scale(-0.12345678, -0.12345671, "mine")}),
+        ({"values": [[0.1, 0.2]]}, {"scale": Scale(-0.123456789, -0.123456781, "mine")}),
         ({"values": [[1.0, 1.0]]}, {}),
         ({"query_cell": (1, 2)}, {"width_mm": 183.0}),
     ],

@@ -147,7 +147,7 @@ def test_the_query_is_outlined() -> None:
 def test_the_facts_are_on_the_figure_as_text() -> None:
     made = heat(facts=(("model", "<b>mine</b> & co"), ("head", "3")))
     title = spec(heat_figure(made))["layout"]["title"]["text"]
-    assert title == "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head: 3"
+    assert title == "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head: 3; opacity 0.5"
     assert "title" not in spec(heat_figure(made, caption=False))["layout"]
 
 
@@ -196,3 +196,13 @@ def test_layer_numbers_fit_the_tiles() -> None:
 def test_the_camera_saves_an_svg_by_that_name() -> None:
     assert camera("dinov2_head-3")["toImageButtonOptions"]["filename"] == "dinov2_head-3"
     assert camera("x")["toImageButtonOptions"]["format"] == "svg"
+
+
+def test_warnings_opacity_and_smoothing_are_on_the_chart():
+    made = heat(notes=("random weights: this map means nothing",))
+    drawn = spec(heat_figure(made, alpha=0.25, interpolation="bilinear"))
+    title = drawn["layout"]["title"]["text"]
+    assert "random weights: this map means nothing" in title
+    assert "opacity 0.25" in title
+    bar = next(t["marker"]["colorbar"] for t in drawn["data"] if "colorbar" in t["marker"])
+    assert "smoothed (bilinear)" in bar["title"]["text"]

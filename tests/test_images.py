@@ -45,7 +45,7 @@ def test_a_file_cut_short_is_refused(form):
     whole = saved(image, form)
     assert open_image(whole).size == (64, 48)
     for share in (0.1, 0.5, 0.9):
-        with pytest.raises(BadImage, match=r"damaged or|besides its pixels"):
+        with pytest.raises(BadImage, match="damaged or"):
             open_image(whole[: int(len(whole) * share)])
 
 

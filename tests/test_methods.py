@@ -166,17 +166,24 @@ def test_a_rollout_row_always_sums_to_one(scores, fusion, residual, ratio):
     assert heat.values.sum() == pytest.approx(1, abs=1e-5)
 
 
+PREFIX = [(), ("cls",), ("cls", "dist"), ("cls", "reg1", "reg2", "reg3", "reg4")]
+
+
+@pytest.mark.parametrize("prefix", PREFIX)
 @pytest.mark.parametrize("head", [None, 0, 2, -1])
 @pytest.mark.parametrize("fusion", ["mean", "max", "min"])
-@pytest.mark.parametrize("query", ["cls", "dist", (1, 0), "mean"])
-def test_attention_is_the_row_of_its_layer_head_and_query(head, fusion, query):
-    maps = random_maps(2, 3, 8)
-    record = record_of(maps, ("cls", "dist"), (2, 3))
-    rows = {"cls": [0], "dist": [1], (1, 0): [5], "mean": list(range(2, 8))}[query]
-    mean_row = maps[1][:, rows].mean(1)
-    expected = mean_row[head] if head is not None else getattr(np, fusion)(mean_row, axis=0)
-    heat = attnviz.explain(record, "attention", layer=1, head=head, head_fusion=fusion, query=query)
-    assert heat.values.ravel() == pytest.approx(expected[2:], abs=1e-7)
+def test_attention_equals_the_slow_twin(prefix, head, fusion):
+    ahead = len(prefix)
+    maps = random_maps(2, 3, ahead + 6)
+    record = record_of(maps, prefix, (2, 3))
+    queries = {name: [place] for place, name in enumerate(prefix)}
+    queries |= {(1, 0): [ahead + 3], "mean": list(range(ahead, ahead + 6))}
+    for query, tokens in queries.items():
+        expected = oracles.attention(maps, layer=0, head=head, fusion=fusion, tokens=tokens)
+        heat = attnviz.explain(
+            record, "attention", layer=-2, head=head, head_fusion=fusion, query=query
+        )
+        assert heat.values.ravel() == pytest.approx(expected[ahead:], abs=1e-7)
 
 
 BAD = [
@@ -200,6 +207,39 @@ def test_what_does_not_exist_is_refused_by_name(method, options, error, says):
     with pytest.raises(error) as caught:
         attnviz.explain(record_of(random_maps(2, 3, 7), ("cls",), (2, 3)), method, **options)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("method", attnviz.METHODS)
+def test_each_method_has_a_slow_twin(method):
+    assert callable(getattr(oracles, method, None)), (
+        f"{method} has no twin: write oracles.{method} from the paper and compare the two here"
+    )
+
+
+def test_options_of_one_name_are_read_alike():
+    """The command line has one flag for them."""
+    kinds: dict[str, set] = {}
+    for method in attnviz.METHODS.values():
+        for name, option in method.options.items():
+            kinds.setdefault(name, set()).add((option.kind, option.choices))
+    assert {name: len(found) for name, found in kinds.items() if len(found) > 1} == {}
+
+
+FACTS = [
+    ("attention", {}, {"layer": "1 of 0–1", "head fusion": "mean"}, ["head"]),
+    ("attention", {"head": -1}, {"head": "2"}, ["head fusion"]),
+    ("rollout", {}, {"residual": "0.5", "first layer": "0 of 0–1"}, ["discard", "discard ratio"]),
+    ("rollout", {"discard_ratio": 0.5}, {"discard": "row", "discard ratio": "0.5"}, []),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "there", "absent"), FACTS)
+def test_a_map_says_what_was_chosen_and_nothing_without_effect(method, options, there, absent):
+    record = record_of(random_maps(2, 3, 7), ("cls",), (2, 3))
+    facts = dict(attnviz.explain(record, method, **options).facts)
+    assert facts.items() >= there.items()
+    assert facts["query"] == "class token"
+    assert not set(absent) & set(facts)
 
 
 def test_each_method_says_where_it_comes_from():

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from timm.data import create_transform
 
+from attnviz.contract import as_fit
 from attnviz.errors import BadOption, UnknownName
 from models import preprocess
-from models.preprocess import Recipe, as_fit, fit_image, normalise, pixels_of, require_input
+from models.preprocess import Recipe, fit_image, normalise, pixels_of, require_input
 from models.sizes import as_size, aspect_size, require_multiples
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}

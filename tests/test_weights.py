@@ -262,6 +262,19 @@ def test_checkpoint_of_dinov2_with_registers(tmp_path):
     torch.testing.assert_close(output_of(vit.module, 28, 42), output_of(module, 28, 42))
 
 
+def test_a_model_without_attention_pooling_leaves_the_pooling_of_the_file_out():
+    """SigLIP's files have one, and timm's `gap` variants of it have none."""
+
+    def blank(**options):
+        return module_of("test_vit3", global_pool="avg", fc_norm=False, device="meta", **options)
+
+    state = module_of("test_vit3").state_dict()
+    assert any(name.startswith("attn_pool.") for name in state)
+    pooled = weights.assemble(blank, state, source="file")
+    assert torch.equal(pooled.norm.weight, state["norm.weight"])
+    assert output_of(pooled).isfinite().all()
+
+
 def without(name):
     def change(state):
         del state[name]

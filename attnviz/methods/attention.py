@@ -12,7 +12,13 @@ from attnviz.record import AttentionRecord
 OPTIONS = {
     "layer": Option(-1, "layer", "which layer, counted from 0; -1 is the last"),
     "head": Option(None, "head", "which head, counted from 0; all of them, fused, if left out"),
-    "head_fusion": Option("mean", "choice", "how all heads become one map", HEAD_FUSIONS),
+    "head_fusion": Option(
+        "mean",
+        "choice",
+        "how all heads become one map",
+        HEAD_FUSIONS,
+        idle=lambda settled: settled["head"] is not None,
+    ),
 }
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import unknown
 
-HEAD_FUSIONS = ("mean", "max", "min")
-
 HeadFusion = Literal["mean", "max", "min"]
+HEAD_FUSIONS: tuple[HeadFusion, ...] = get_args(HeadFusion)
 
 
 def fuse(attention: Float[Tensor, "head *rest"], how: HeadFusion) -> Float[Tensor, "*rest"]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import index
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from attnviz.errors import BadOption, UnknownName, unknown
 from attnviz.record import AttentionRecord
@@ -23,21 +23,38 @@ class Option:
     choices: tuple[str, ...] = ()
     below_one: bool = False
     """A fraction that must stay under 1."""
+    idle: Callable[[Mapping[str, Any]], bool] = lambda settled: False
+    """Whether the option has no effect beside the others' values."""
+
+    @property
+    def text_type(self) -> type[str] | type[float] | type[int]:
+        """What its value is read as, where it comes as text."""
+        match self.kind:
+            case "choice":
+                return str
+            case "fraction":
+                return float
+            case "layer" | "head":
+                return int
+        assert_never(self.kind)
 
     def check(self, name: str, value: Any, record: AttentionRecord) -> Any:
         """The value in its one form (layers and heads counted from 0), or an error."""
-        if self.kind == "choice":
-            if value not in self.choices:
-                raise unknown(name.replace("_", " "), value, self.choices)
-            return value
-        if self.kind == "fraction":
-            return self._fraction(name, value)
-        if value is None and self.kind == "head":
-            return None
-        layers = len(record.layers)
-        # A head must exist wherever it is asked for; heads may differ between layers.
-        count = layers if self.kind == "layer" else min(x.heads for x in record.layers)
-        return _position(name.replace("_", " "), value, count)
+        words = name.replace("_", " ")
+        match self.kind:
+            case "choice":
+                if value not in self.choices:
+                    raise unknown(words, value, self.choices)
+                return value
+            case "fraction":
+                return self._fraction(words, value)
+            case "layer":
+                return _position(words, value, len(record.layers))
+            case "head":
+                # A head must exist wherever it is asked for; heads may differ between layers.
+                heads = min(layer.heads for layer in record.layers)
+                return None if value is None else _position(words, value, heads)
+        assert_never(self.kind)
 
     def _fraction(self, name: str, value: Any) -> float:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from einops import rearrange
@@ -20,10 +20,18 @@ OPTIONS = {
     "head_fusion": Option("mean", "choice", "how the heads become one map", HEAD_FUSIONS),
     "residual": Option(0.5, "fraction", "weight of the residual connection"),
     "discard_ratio": Option(
-        0.0, "fraction", "share of the weakest patch weights set to 0", below_one=True
+        0.0,
+        "fraction",
+        "share of the weakest patch weights set to 0",
+        below_one=True,
+        idle=lambda settled: not settled["discard_ratio"],
     ),
     "discard": Option(
-        "row", "choice", "weakest of each row, or of the whole map", ("row", "global")
+        "row",
+        "choice",
+        "weakest of each row, or of the whole map",
+        get_args(Discard),
+        idle=lambda settled: not settled["discard_ratio"],
     ),
     "first_layer": Option(0, "layer", "where to start, counted from 0"),
     "last_layer": Option(-1, "layer", "where to end, included; -1 is the last"),
@@ -41,9 +49,9 @@ def rollout(
     first_layer: int = 0,
     last_layer: int = -1,
 ) -> Float[Tensor, " token"]:
-    """Row `query` of `R = Â_last ⋯ Â_first`, with `Â_l = ρ I + (1 − ρ) fuse_h A_l` and ρ = ½.
+    """Row `query` of `R = Â_last ⋯ Â_first`, with `Â_l = ρ I + (1 − ρ) fuse_h A_l`; ρ is ½.
 
-    Only that row is ever formed: `r ← ρ r + (1 − ρ) r A_l`, from the last layer down to the first.
+    Of R only that row is formed: `r ← ρ r + (1 − ρ) r A_l`, from the last layer down to the first.
     The row sums to 1 over all tokens (prefix included).
 
     Source: Abnar & Zuidema 2020, section 3. Fusion by max or min and discarding are later
@@ -72,7 +80,7 @@ def _fused(
     layer: LayerAttention, head_fusion: HeadFusion, ratio: float, discard: Discard, prefix: int
 ) -> Float[Tensor, "query key"]:
     """The layer as one map of rows that sum to 1, its weakest patch weights discarded."""
-    fused = torch.cat([fuse(rows, head_fusion) for _, _, rows in layer.blocks()])
+    fused = torch.cat([fuse(rows, head_fusion) for rows in layer.blocks()])
     patches = fused[:, prefix:]
     values = rearrange(patches, "query key -> 1 (query key)") if discard == "global" else patches
     # A little over, so that 0.29 of 100 is 29 in floating point too.
