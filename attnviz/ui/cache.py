@@ -1,0 +1,133 @@
+"""What all sessions share: models, and observations up to a budget in bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from threading import Lock
+
+import numpy as np
+import streamlit as st
+import torch
+from jaxtyping import Float
+
+import models
+from attnviz import capture
+from attnviz.contract import Fit
+from attnviz.errors import BadOption
+from attnviz.explain import Explanation, explain, observe
+from attnviz.record import AttentionRecord
+from attnviz.tokens import Query
+from attnviz.ui.state import Picture
+
+RECORD_BUDGET = 1024 * 2**20
+"""Bytes of attention kept for all sessions together; the least recently used goes first."""
+
+Request = tuple[str, str, bool, tuple[int, int], Fit]
+"""What makes a record: picture digest, model, random weights, size, fit."""
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def model(name: str, random: bool) -> models.TimmViT:
+    """A loaded model, shared by all sessions; its lock lets one pass run at a time."""
+    return models.load(name, pretrained=not random)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A record, with what was last asked of it: widgets that only draw compute nothing anew."""
+
+    record: AttentionRecord
+    explain: Callable[..., Explanation]
+    """(method, query=…, **options), as `attnviz.explain`."""
+    tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
+    """Each head's map for one query; read-only."""
+
+    @classmethod
+    def of(cls, record: AttentionRecord) -> Observation:
+        """With nothing asked yet."""
+        return cls(
+            record, lru_cache(32)(partial(explain, record)), lru_cache(32)(partial(_tiles, record))
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of attention and pictures that are held."""
+        record = self.record
+        return (
+            record.nbytes + record.view.tensor.nbytes + 3 * record.image.width * record.image.height
+        )
+
+
+def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
+    tokens = record.layout.query_tokens(query)
+    rows = torch.stack([layer.rows(tokens) for layer in record.layers])
+    values: np.ndarray = record.layout.to_grid(rows).cpu().numpy()
+    values.setflags(write=False)
+    return values
+
+
+class Observations:
+    """The least recently used go first, bounded in bytes. One pass at a time, whoever asks."""
+
+    def __init__(self, budget: int = RECORD_BUDGET) -> None:
+        self._budget = budget
+        self._kept: OrderedDict[Request, Observation] = OrderedDict()
+        self._passing, self._touching = Lock(), Lock()
+
+    def find(self, request: Request | None) -> Observation | None:
+        """An observation that is kept, or None."""
+        with self._touching:
+            if request is None or request not in self._kept:
+                return None
+            self._kept.move_to_end(request)
+            return self._kept[request]
+
+    def get(self, request: Request, make: Callable[[], AttentionRecord]) -> Observation:
+        """The observation of a request, made if it is not kept."""
+        if (found := self.find(request)) is not None:
+            return found
+        with self._passing:
+            if (found := self.find(request)) is not None:
+                return found
+            made = Observation.of(make())
+            with self._touching:
+                self._kept[request] = made
+                # The newest stays even where it alone is over the budget: it is on a screen.
+                while len(self._kept) > 1 and self.nbytes > self._budget:
+                    self._kept.popitem(last=False)
+            return made
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that are kept."""
+        return sum(kept.nbytes for kept in self._kept.values())
+
+
+@st.cache_resource(show_spinner=False)
+def observations() -> Observations:
+    """The one store of observations."""
+    return Observations()
+
+
+def observation(
+    vit: models.TimmViT, picture: Picture, fit: Fit, progress: capture.Progress
+) -> tuple[Request, Observation]:
+    """Observe a picture, or find that it has been observed.
+
+    Raises:
+        AttnVizError: the model does not take the picture, or there is too little memory.
+    """
+    request: Request = (picture.digest, vit.name, vit.random, vit.image_size, fit)
+
+    def make() -> AttentionRecord:
+        try:
+            return observe(vit, picture.image, fit=fit, progress=progress)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            raise BadOption(
+                f"{vit.name} ran out of memory at this resolution: choose a lower one."
+            ) from error
+
+    return request, observations().get(request, make)

@@ -1,0 +1,77 @@
+"""How a map is drawn: opacity, colours, smoothing, scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from attnviz.colour import COLORMAPS
+from attnviz.scale import Scale, choose_scale
+
+ScaleName = Literal["own", "zero", "shared"]
+
+SCALE_WORDS: dict[ScaleName, str] = {
+    "own": "Each map its own",
+    "zero": "From zero",
+    "shared": "One for all heads",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How maps are drawn on this page."""
+
+    alpha: float
+    colormap: str
+    interpolation: str
+    scale: ScaleName
+    clip: float | None
+
+    def scale_of(self, values: Float[np.ndarray, "row col"]) -> Scale:
+        """The scale of one map by itself."""
+        return choose_scale(values, "zero" if self.scale == "zero" else "own", clip=self.clip)
+
+    def shared_scale(self, tiles: Float[np.ndarray, "layer head row col"]) -> Scale | None:
+        """The scale of all heads' maps together, if they are to share one."""
+        if self.scale != "shared":
+            return None
+        chosen = choose_scale(tiles, clip=self.clip)
+        return Scale(chosen.low, chosen.high, f"{chosen.name}, of all heads")
+
+
+def choose_look() -> Look:
+    """The widgets."""
+    st.subheader("Drawing", anchor=False)
+    alpha = st.slider("Opacity of the colours", 0.0, 1.0, 0.6, 0.05, key="alpha")
+    colormap = st.selectbox("Colours", COLORMAPS, key="colormap")
+    smooth = st.toggle(
+        "Smooth between patches",
+        key="smooth",
+        help="A patch has one value. Smoothing looks softer and shows detail that isn't there.",
+    )
+    scale = st.radio(
+        "Colour scale",
+        SCALE_WORDS,
+        format_func=SCALE_WORDS.__getitem__,
+        key="scale",
+        help="*Each map its own*: its lowest value is the first colour, its highest the last. "
+        "*From zero*: the first colour is 0. *One for all heads*: equal colours are equal values "
+        "in every layer and head.",
+    )
+    clip = st.toggle(
+        "Cut the scale at percentiles 1 and 99",
+        key="clip",
+        help="A few patches can collect so much that all others look dark. Their colour is then "
+        "the last one, and the colour bar says so.",
+    )
+    return Look(
+        alpha=alpha,
+        colormap=colormap,
+        interpolation="bilinear" if smooth else "nearest",
+        scale=scale,
+        clip=99.0 if clip else None,
+    )

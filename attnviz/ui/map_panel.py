@@ -1,0 +1,130 @@
+"""One map over the picture, with its colour bar in real numbers."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz import colour, export, figures
+from attnviz.explain import Explanation
+from attnviz.scale import Scale
+from attnviz.ui.asked import Ground
+from attnviz.ui.look_panel import Look
+from attnviz.ui.picker import pick_cell, picked_cell
+
+SHOWN_SIDE = 1000
+"""Pixels a map is drawn with on screen, at most."""
+
+DARK = 0.2
+"""Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
+
+
+def show_map(heat: Explanation, look: Look, scale: Scale, ground: Ground) -> None:
+    """The map, what it shows in words, and its download; a patch picked on it asks next."""
+    drawing = _drawing(look, scale)
+    size = colour.fit_within(heat.image.size, SHOWN_SIDE)
+    across, down = size[0] / heat.image.width, size[1] / heat.image.height
+    left, top, right, bottom = heat.box
+    pick_cell(
+        colour.overlay(heat, **drawing, size=size),
+        grid=heat.grid,
+        box=(left * across, top * down, right * across, bottom * down),
+        chosen=heat.query_cell,
+        key="map",
+        alt=f"{heat.title} of the {heat.fact('query')}, as colours over the picture",
+        values=heat.values,
+        show_grid=False,
+        on_pick=lambda: ground.ask(picked_cell("map")),
+    )
+    _show_bar(heat, scale, look.colormap)
+    for note in heat.notes:
+        st.caption(f":material/warning: {note}")
+    st.caption(_sentence(heat, ground))
+    if look.clip is None and _dark(heat, scale):
+        st.caption(
+            "A few patches hold so much that all others look alike: **Cut the scale**, under "
+            "*Drawing* in the sidebar, shows the rest."
+        )
+    _show_downloads(heat, drawing)
+
+
+def show_chart(heat: Explanation, look: Look, scale: Scale) -> None:
+    """The map once more where it was asked for: with the value under the pointer, and as SVG."""
+    if st.session_state.get("chart"):
+        st.plotly_chart(
+            figures.heat_figure(heat, **_drawing(look, scale)),
+            theme=None,
+            config=figures.camera(export.file_stem(heat)),
+            alt=f"{heat.title} of the {heat.fact('query')}, as a chart",
+        )
+
+
+def _drawing(look: Look, scale: Scale) -> dict[str, Any]:
+    """The options that the map, the chart and the figure have in common."""
+    return {
+        "alpha": look.alpha,
+        "colormap": look.colormap,
+        "scale": scale,
+        "interpolation": look.interpolation,
+    }
+
+
+def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
+    """The scale's colours with its numbers and unit, as wide as the map."""
+    file = io.BytesIO()
+    colour.colour_bar(scale, colormap).save(file, "PNG")
+    strip = base64.b64encode(file.getvalue()).decode("ascii")
+    numbers = [text for _, text in colour.ticks(scale, heat.values)]
+    spans = "".join(f"<span>{text}</span>" for text in numbers)
+    said = f"Colour bar: {heat.unit} from {numbers[0]} to {numbers[-1]}"
+    st.html(
+        f'<figure style="margin:0 4px">'
+        f'<img alt="{said}" src="data:image/png;base64,{strip}" '
+        'style="width:100%;height:14px;display:block;border-radius:2px">'
+        '<figcaption style="font-size:0.875rem">'
+        f'<div style="display:flex;justify-content:space-between">{spans}</div>'
+        f"<div>{heat.unit} ({scale.name})</div></figcaption></figure>"
+    )
+
+
+def _dark(heat: Explanation, scale: Scale) -> bool:
+    return bool(np.quantile(scale.position(heat.values), 0.99) < DARK)
+
+
+def _sentence(heat: Explanation, ground: Ground) -> str:
+    """What was chosen, in words, and how much of the whole is seen."""
+    left_out = ("method", "query", "weights", "input", "fit", "grid", "model")
+    chosen = ", ".join(
+        value if value.startswith(name) else f"{name} {value}"
+        for name, value in heat.facts
+        if name not in left_out
+    )
+    said = f"**{heat.title}** of the **{heat.fact('query')}**: {chosen}."
+    placeless = [ground.layout.query_label(name) for name in ground.layout.prefix]
+    # The weights of a maximum or minimum over heads do not sum to 1.
+    fused_otherwise = heat.unit == "attention weight" and heat.fact("head fusion") in ("max", "min")
+    if not placeless or fused_otherwise:
+        return said
+    share = float(heat.values.sum())
+    held = f"{share:.1%}" if share < 0.9995 else "over 99.9%"
+    return said + (
+        f" The patches hold {held} of the whole. The rest is with what has no place in the "
+        f"picture: {', '.join(placeless)}."
+    )
+
+
+def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button(
+            "Download as PNG",
+            data=lambda: export.render_png(heat, **drawing),
+            file_name=f"{export.file_stem(heat)}.png",
+            mime="image/png",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+        st.toggle("Chart with values, and SVG", key="chart")

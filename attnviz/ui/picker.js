@@ -1,0 +1,158 @@
+// A picture with a grid of cells on it: outlines the chosen one and lets a person pick another by
+// mouse, touch or keyboard. Python says where the cells' edges lie (`ys`, `xs`, in pixels of the
+// picture) and which rows and columns can be seen (`rows`, `cols`: first and last). The SVG's
+// viewBox is in the same pixels, so nothing need be redrawn when the page is resized or zoomed.
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const memories = new WeakMap(); // one for each picker on the page: what outlives a rerun
+
+// Streamlit calls this once when mounted and again whenever the data changed.
+export default function picker({ data, parentElement: root, setTriggerValue }) {
+  if (!memories.has(root)) memories.set(root, remember(root));
+  const memory = memories.get(root);
+  const picture = root.querySelector("img");
+  // The old picture stays until the new one is there; only then do marks and clicks follow it.
+  picture.onload = () => show(data, root, memory, (cell) => setTriggerValue("picked", cell));
+  if (memory.source !== data.picture) picture.src = memory.source = data.picture;
+  else if (picture.complete) picture.onload();
+  return () => memory.labels.disconnect();
+}
+
+function remember(root) {
+  const labels = new ResizeObserver(() => thinLabels(root));
+  labels.observe(root.querySelector(".surface"));
+  return { labels, source: null, chosen: null, cursor: null, hover: null };
+}
+
+function show(data, root, memory, send) {
+  const surface = root.querySelector(".surface");
+  const focused = () => root.activeElement === surface;
+
+  // A cell chosen elsewhere takes the cursor along, unless someone is moving it right now.
+  const chosenElsewhere = !same(memory.chosen, data.chosen) && !focused();
+  if (chosenElsewhere || !memory.cursor) memory.cursor = data.chosen ?? [0, 0];
+  memory.cursor = nearest(data, memory.cursor);
+  memory.chosen = data.chosen;
+  memory.hover &&= nearest(data, memory.hover);
+
+  const point = () => {
+    mark(root, ".hover", data, memory.hover);
+    mark(root, ".cursor", data, memory.cursor);
+    const text = describe(data, memory.hover ?? (focused() ? memory.cursor : data.chosen));
+    const readout = root.querySelector(".readout");
+    if (readout.textContent !== text) readout.textContent = text; // so it is announced once
+  };
+  const pick = (cell) => {
+    memory.cursor = cell;
+    point();
+    send(cell);
+  };
+
+  surface.onpointerup = (event) => {
+    memory.released = event; // a click says where it was in whole pixels only
+  };
+  surface.onclick = ({ detail }) => {
+    const byPointer = detail > 0; // else by a screen reader, say, which has no place
+    const cell = byPointer ? cellAt(data, surface, memory.released) : memory.cursor;
+    if (cell) pick(cell);
+  };
+  surface.onpointermove = (event) => {
+    memory.hover = cellAt(data, surface, event);
+    point();
+  };
+  surface.onpointerleave = () => {
+    memory.hover = null;
+    point();
+  };
+  surface.onkeydown = (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key in STEPS) {
+      memory.cursor = nearest(data, memory.cursor.map((at, i) => at + STEPS[event.key][i]));
+      memory.hover = null; // the keyboard has the word until the mouse moves again
+      point();
+    } else if (event.key === "Enter" || event.key === " ") {
+      if (!event.repeat) pick(memory.cursor);
+    } else return;
+    event.preventDefault(); // these keys would scroll the page
+  };
+  surface.onfocus = surface.onblur = point;
+
+  const [width, height] = data.size;
+  root.querySelector(".picker").style.setProperty("--ratio", width / height);
+  root.querySelector("svg").setAttribute("viewBox", `0 0 ${width} ${height}`);
+  root.querySelector("img").alt = data.alt;
+  surface.setAttribute("aria-label", `${data.alt}. Arrow keys move, Enter picks a ${data.word}.`);
+  for (const path of root.querySelectorAll("path")) path.setAttribute("d", gridPath(data));
+  label(root.querySelector(".row-names"), "top", data.rowNames, data.ys, height);
+  label(root.querySelector(".col-names"), "left", data.colNames, data.xs, width);
+  thinLabels(root);
+  mark(root, ".chosen", data, data.chosen);
+  point();
+}
+
+const same = (a, b) => String(a) === String(b);
+
+function nearest({ rows, cols }, [row, col]) {
+  const into = (index, [first, last]) => Math.min(Math.max(index, first), last);
+  return [into(row, rows), into(col, cols)];
+}
+
+function cellAt(data, surface, { clientX, clientY }) {
+  const seen = surface.getBoundingClientRect();
+  const x = ((clientX - seen.left) / seen.width) * data.size[0];
+  const y = ((clientY - seen.top) / seen.height) * data.size[1];
+  const row = data.ys.findLastIndex((edge) => edge <= y);
+  const cell = [row, data.xs.findLastIndex((edge) => edge <= x)];
+  return same(cell, nearest(data, cell)) ? cell : null; // beside the grid there is no cell
+}
+
+function mark(root, kind, { ys, xs }, cell) {
+  const [row, col] = cell ?? [];
+  const [width, height] = [xs[col + 1] - xs[col], ys[row + 1] - ys[row]];
+  const group = root.querySelector(kind);
+  group.style.display = width > 0 && height > 0 ? "" : "none";
+  for (const rect of cell ? group.children : []) {
+    for (const [name, value] of Object.entries({ x: xs[col], y: ys[row], width, height })) {
+      rect.setAttribute(name, value);
+    }
+  }
+}
+
+function gridPath({ lines, ys, xs }) {
+  if (!lines) return "";
+  const across = ys.map((y) => `M${xs[0]} ${y}H${xs.at(-1)}`);
+  const down = xs.map((x) => `M${x} ${ys[0]}V${ys.at(-1)}`);
+  return across.concat(down).join("");
+}
+
+function describe({ word, rowNames, colNames, values, chosen }, cell) {
+  if (!cell) return `Click, tap or use the arrow keys to pick a ${word}.`;
+  const [row, col] = cell;
+  const place = `${rowNames?.[row] ?? `row ${row}`}, ${colNames?.[col] ?? `column ${col}`}`;
+  const value = values ? `: ${values[row][col]}` : "";
+  return place + value + (same(cell, chosen) ? " (chosen)" : "");
+}
+
+function label(strip, side, names, edges, length) {
+  const labels = (names ?? []).map((name, i) => {
+    const span = document.createElement("span");
+    span.textContent = name;
+    span.style[side] = `${(50 * (edges[i] + edges[i + 1])) / length}%`;
+    return span;
+  });
+  strip.replaceChildren(...labels);
+  strip.style.setProperty("--longest", Math.max(0, ...(names ?? []).map((name) => name.length)));
+}
+
+// Hide every label but each second, third, … where they would run into each other.
+function thinLabels(root) {
+  for (const [strip, place, extent] of [
+    [".row-names", "offsetTop", "offsetHeight"],
+    [".col-names", "offsetLeft", "offsetWidth"],
+  ]) {
+    const labels = [...root.querySelectorAll(`${strip} span`)];
+    const room = (labels.at(-1)?.[place] - labels[0]?.[place]) / (labels.length - 1);
+    const every = Math.ceil((Math.max(...labels.map((span) => span[extent])) + 2) / room) || 1;
+    labels.forEach((span, i) => (span.style.visibility = i % every ? "hidden" : ""));
+  }
+}

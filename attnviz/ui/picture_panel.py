@@ -1,0 +1,81 @@
+"""Which picture: a sample, or one of the visitor's own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from attnviz.errors import BadImage
+from attnviz.images import open_image
+from attnviz.samples import SAMPLES, sample_path
+from attnviz.ui.paste import paste_into_uploader
+from attnviz.ui.state import Picture, picture, show_picture, verbatim
+
+KINDS = ("png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff")
+
+
+def choose_picture() -> Picture:
+    """The widgets; gives the picture to explain, always one that opened."""
+    state = st.session_state
+    state.setdefault("uploader", 0)
+    # A new file in place of another comes as a removal in one run and the file in the next.
+    state.replaced = state.pop("removed", None)
+    shown = picture() or _show_sample(next(iter(SAMPLES)))
+    st.subheader("Picture", anchor=False)
+    st.selectbox(
+        "Sample",
+        SAMPLES,
+        format_func=lambda name: SAMPLES[name].label,
+        key="sample",
+        placeholder="your own picture",
+        on_change=_show_chosen,
+        help="Photographs that come with attnviz.",
+    )
+    st.file_uploader(
+        "Or your own",
+        type=KINDS,
+        key=(key := f"upload-{state.uploader}"),
+        on_change=_show_upload,
+        args=(key,),
+        help="Drop a file here, browse for one, or press Ctrl+V anywhere on the page. "
+        "It is kept for this visit only.",
+    )
+    paste_into_uploader()
+    if error := state.get("picture_error"):
+        st.error(error, icon=":material/broken_image:")
+    width, height = shown.image.size
+    st.caption(f"**{shown.name}**, {width} × {height} pixels. {shown.credit}")
+    return shown
+
+
+def _show_chosen() -> None:
+    st.session_state.uploader += 1  # a new key makes a new uploader, which holds nothing
+    _show_sample(st.session_state.sample)
+
+
+def _show_sample(name: str) -> Picture:
+    sample, data = SAMPLES[name], sample_path(name).read_bytes()
+    credit = f"{sample.credit}, {sample.licence}."
+    st.session_state.last_sample, st.session_state.picture_error = name, None
+    return show_picture(
+        Picture.of_bytes(sample.label, data, open_image(data), credit=credit, sample=name)
+    )
+
+
+def _show_upload(key: str) -> None:
+    state = st.session_state
+    if state[key] is None:
+        state.removed = picture()
+        _show_sample(state.last_sample)
+        return
+    data, name = state[key].getvalue(), verbatim(state[key].name)
+    try:
+        image = open_image(data)
+    except BadImage as error:
+        if kept := state.get("removed") or state.get("replaced"):
+            show_picture(kept)
+        state.picture_error = f"{name}: {error}"
+        # Whoever pasted it may have the sidebar closed.
+        st.toast(state.picture_error, icon=":material/broken_image:")
+        return
+    state.picture_error = None
+    show_picture(Picture.of_bytes(name, data, image))

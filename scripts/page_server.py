@@ -1,0 +1,78 @@
+"""The page on a free port of this machine, and a browser to look at it: for tests and pictures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+PATIENCE = 90
+"""Seconds that the server has to start."""
+
+
+@contextmanager
+def serving(**environment: str) -> Iterator[str]:
+    """The page's address; the server ends with the context."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address=127.0.0.1"]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            [*command, f"--server.port={port}"],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
+        try:
+            _wait(address, server)
+            yield address
+        except RuntimeError as error:
+            log.seek(0)
+            raise RuntimeError(f"{error}\n{log.read().decode(errors='replace')}") from error
+        finally:
+            server.terminate()
+
+
+def open_browser(playwright: Playwright) -> Browser:
+    """The browser that ATTNVIZ_CHROMIUM names, else one on the PATH, else Playwright's own."""
+    path = os.environ.get("ATTNVIZ_CHROMIUM") or shutil.which("chromium")
+    return playwright.chromium.launch(executable_path=path or None, args=FLAGS)
+
+
+def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            raise RuntimeError(f"The server ended with {server.returncode} as it started.")
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=5) as answer:
+                if answer.read() == b"ok":
+                    return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"The server did not answer within {PATIENCE} s.")

@@ -1,0 +1,76 @@
+"""One server and one browser for all tests of the page, and visits in which nothing may go wrong."""
+
+import os
+from urllib.parse import urlsplit
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+from scripts.page_server import open_browser, serving  # noqa: E402 - needs Playwright
+
+DESKTOP = {"viewport": {"width": 1280, "height": 900}}
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The page's address; the hub is out of reach, whatever the machine."""
+    home = tmp_path_factory.mktemp("hub")
+    with serving(HF_HUB_OFFLINE="1", HF_HOME=str(home), OMP_NUM_THREADS="2") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser; a visit gets a profile of its own."""
+    with sync_api.sync_playwright() as playwright:
+        try:
+            started = open_browser(playwright)
+        except sync_api.Error as error:
+            if os.environ.get("ATTNVIZ_REQUIRE_ALL"):
+                raise
+            pytest.skip(f"no browser: set ATTNVIZ_CHROMIUM to one's path ({error.message[:80]})")
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(server, browser):
+    """Opens the page, in a new window or in a new tab of one; gives it when it is drawn."""
+    contexts, mishaps = [], []
+
+    def hear(page):
+        page.on("pageerror", lambda error: mishaps.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and mishaps.append(said.text))
+        page.on("request", lambda request: note(request.url))
+        page.on("websocket", lambda socket: note(socket.url))
+
+    def note(url):
+        """Nothing leaves the page's own host."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != urlsplit(server).netloc:
+            mishaps.append(url)
+
+    def open_page(beside=None, **window):
+        if beside is None:
+            contexts.append(browser.new_context(**(window or DESKTOP)))
+        page = (beside.context if beside else contexts[-1]).new_page()
+        page.set_default_timeout(60_000)
+        sync_api.expect.set_options(timeout=20_000)  # one machine may be busy with other tests
+        hear(page)
+        page.goto(server)
+        page.locator(".st-key-mosaic .readout").wait_for()
+        settle(page)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    sync_api.expect.set_options(timeout=5_000)
+    assert mishaps == []
+
+
+def settle(page):
+    """Wait until the page has nothing left to do."""
+    app = page.get_by_test_id("stApp")
+    sync_api.expect(app).to_have_attribute("data-test-script-state", "notRunning")

