@@ -8,7 +8,6 @@ import itertools
 import math
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,16 +20,6 @@ sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-]
 
 # As in picker_page.py. Column 0 lies wholly left of the picture.
 WIDTH, HEIGHT = 700, 467
@@ -79,27 +68,25 @@ def address():
 
 
 @pytest.fixture(scope="module")
-def windows():
-    """Gives the browser window of a kind, opening it when first asked for."""
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium; set CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        opened = {}
+def windows(browser):
+    """Gives the window of a kind, opened when first asked for: a warm one loads the page faster."""
+    opened = {}
 
-        def window(kind, scheme):
-            if (str(kind), scheme) not in opened:
-                opened[str(kind), scheme] = browser.new_context(**kind, color_scheme=scheme)
-            return opened[str(kind), scheme]
+    def window(kind, scheme):
+        if (str(kind), scheme) not in opened:
+            opened[str(kind), scheme] = browser.new_context(**kind, color_scheme=scheme)
+        return opened[str(kind), scheme]
 
-        yield window
-        browser.close()
+    yield window
+    for context in opened.values():
+        context.close()
 
 
 @pytest.fixture
 def visit(address, windows):
     """Opens the page, in a session of its own; afterwards nothing may have gone wrong in it."""
     pages, mishaps = [], []
+    expect.set_options(timeout=20_000)  # the machine may be busy with other tests
 
     def hear(message):
         if message.type == "error":
@@ -126,6 +113,7 @@ def visit(address, windows):
     yield open_page
     for page in pages:
         page.close()
+    expect.set_options(timeout=5_000)
     assert mishaps == []
 
 
