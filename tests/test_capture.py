@@ -371,3 +371,81 @@ def test_rows_of_a_token_that_does_not_exist(query):
     layer = attnviz.observe(small_vit(), small_input()).layers[0]
     with pytest.raises(attnviz.AttnVizError, match="0 to 6"):
         layer.rows(query=query)
+
+
+class Biased(nn.Module):
+    """An attention module with a bias for each head, query and key, as relative positions give."""
+
+    def __init__(self, attn: nn.Module, bias: torch.Tensor) -> None:
+        super().__init__()
+        self.inner, self.bias = attn, bias
+        self.fused_attn = True
+
+    def forward(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+        inner = self.inner
+        batch, tokens, _ = x.shape
+        packed = inner.qkv(x).reshape(batch, tokens, 3, inner.num_heads, inner.head_dim)
+        q, k, v = packed.permute(2, 0, 3, 1, 4).unbind(0)
+        if self.fused_attn:
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias)
+        else:
+            scores = q @ k.mT * inner.scale
+            open_to = self.bias if self.bias.dtype != torch.bool else None
+            scores = (
+                scores + open_to
+                if open_to is not None
+                else scores.masked_fill(~self.bias, float("-inf"))
+            )
+            mixed = scores.softmax(-1) @ v
+        return inner.proj(inner.norm(mixed.transpose(1, 2).reshape(batch, tokens, -1)))
+
+
+def mask_of(kind: str) -> torch.Tensor:
+    """A bias far from constant, of one of the shapes that kernels take."""
+    number = torch.Generator().manual_seed(5)
+    shapes = {"head query key": (1, 3, 7, 7), "head key": (1, 3, 1, 7), "query key": (7, 7)}
+    if kind == "mask":
+        return torch.eye(7, dtype=torch.bool) | (torch.rand(7, 7, generator=number) > 0.5)
+    return 3 * torch.randn(shapes[kind], generator=number)
+
+
+@pytest.mark.parametrize("kind", ["head query key", "head key", "query key", "mask"])
+def test_a_bias_or_mask_is_part_of_the_map_by_both_routes(kind, monkeypatch):
+    monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 4 * 3 * 7 * 2)  # blocks of two rows
+    module = small_module()
+    vit = models.wrap(module)
+    first, site, last = vit.sites
+    inner = module.blocks[1].attn
+    module.blocks[1].attn = Biased(inner, mask_of(kind))
+    biased = dataclasses.replace(site, module=module.blocks[1].attn, after_mix=inner.norm)
+    sites = WithSites(vit, (first, biased, last))
+    maps = attnviz.observe(sites, small_input(), keep="maps").layers[1]
+    factors = attnviz.observe(sites, small_input(), keep="factors").layers[1]
+    assert isinstance(factors.source, Factors) and factors.source.bias is not None
+    whole = maps.probs()
+    torch.testing.assert_close(factors.probs(), whole, atol=1e-5, rtol=0)
+    torch.testing.assert_close(torch.cat(list(factors.blocks()), 1), whole, atol=1e-5, rtol=0)
+    weights = torch.linspace(-1, 1, 7)
+    expected = torch.einsum("q,hqk->hk", weights, whole)
+    torch.testing.assert_close(factors.pull(weights), expected, atol=1e-5, rtol=0)
+    assert factors.nbytes == 4 * (2 * 3 * 7 * 8 + factors.source.bias.numel())
+
+
+def test_one_weight_is_as_good_as_many_and_a_row_larger_than_a_block_still_comes(monkeypatch):
+    layer = attnviz.observe(small_vit(), small_input(), keep="factors").layers[1]
+    whole = layer.probs()
+    monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 1)
+    assert [rows.shape[1] for rows in layer.blocks()] == [1] * 7
+    weights = torch.zeros(7)
+    weights[4] = 2.5
+    torch.testing.assert_close(layer.pull(weights), 2.5 * whole[:, 4])
+
+
+def test_an_output_that_is_not_finite_is_refused():
+    module = small_module()
+    vit = models.wrap(module)
+    attnviz.verify(vit)
+    with torch.no_grad():
+        module.head.bias[1] = float("inf")
+    with pytest.raises(attnviz.CaptureFailed, match="output"):
+        attnviz.observe(vit, small_input())

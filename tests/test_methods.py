@@ -122,6 +122,26 @@ def test_identity_attention_gives_identity_rollout_and_uniform_gives_uniform():
     assert heat.values == pytest.approx(np.full((2, 3), 1 / 6))
 
 
+@pytest.mark.parametrize("discard", ["row", "global"])
+def test_of_equal_weights_the_first_are_discarded(discard):
+    uniform = record_of([[np.full((6, 6), 1 / 6)]], grid=(2, 3))
+    heat = attnviz.explain(
+        uniform, "rollout", query=(0, 0), residual=0, discard_ratio=0.5, discard=discard
+    )
+    # by row: the first three of each; globally: the first three rows, which are left empty and
+    # stand for the residual alone
+    expected = [0, 0, 0, 1 / 3, 1 / 3, 1 / 3] if discard == "row" else [1, 0, 0, 0, 0, 0]
+    assert heat.values.ravel() == pytest.approx(expected)
+
+
+def test_29_hundredths_of_100_patches_are_29():
+    maps = random_maps(1, 1, 100)
+    heat = attnviz.explain(
+        record_of(maps, grid=(10, 10)), "rollout", query=(9, 9), residual=0, discard_ratio=0.29
+    )
+    assert (heat.values == 0).sum() == 29
+
+
 def test_heads_that_share_no_key_leave_the_residual_alone_under_min():
     one = np.array([[0.0, 1.0], [1.0, 0.0]])
     heat = attnviz.explain(

@@ -55,7 +55,8 @@ def rollout(
     The row sums to 1 over all tokens (prefix included).
 
     Source: Abnar & Zuidema 2020, section 3. Fusion by max or min and discarding are later
-    inventions: the ⌊ratio · n⌋ weakest of n patch weights become 0 (prefix columns never), before
+    inventions: the ⌊ratio · n⌋ weakest of n patch weights (of equals the first) become 0, prefix
+    columns never, before
     the residual is added, and rows are brought back to the sum 1. A row left empty by them (heads
     that share no key, fused by min) stands for the residual alone.
     """
