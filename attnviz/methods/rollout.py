@@ -56,9 +56,8 @@ def rollout(
 
     Source: Abnar & Zuidema 2020, section 3. Fusion by max or min and discarding are later
     inventions: the ⌊ratio · n⌋ weakest of n patch weights (of equals the first) become 0, prefix
-    columns never, before
-    the residual is added, and rows are brought back to the sum 1. A row left empty by them (heads
-    that share no key, fused by min) stands for the residual alone.
+    columns never, before the residual is added, and rows are brought back to the sum 1. A row left
+    empty by them (heads that share no key, fused by min) stands for the residual alone.
     """
     layers = record.layers[first_layer : last_layer % len(record.layers) + 1]
     if not layers:
