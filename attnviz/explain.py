@@ -85,7 +85,11 @@ def observe(
 
 
 def explain(
-    record: AttentionRecord, method: str = "rollout", *, query: Query | None = None, **options: Any
+    record: AttentionRecord,
+    method: str = "attention",
+    *,
+    query: Query | None = None,
+    **options: Any,
 ) -> Explanation:
     """One method's map for one query, over the patches; cheap and pure.
 

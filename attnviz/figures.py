@@ -25,7 +25,7 @@ from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.scale import Scale, choose_scale, numbers
 
-LINE = 90
+LINE = 80
 """Characters of caption in a line."""
 HEIGHT = 560
 """Pixels on screen; the width is the page's."""
@@ -199,12 +199,13 @@ def _captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
             "text": "<br>".join(escape(line) for line in lines),
             "font": {"size": 12},
             "x": 0,
+            "xref": "paper",
             "y": 1,
-            "yref": "paper",
-            "yanchor": "bottom",
-            "pad": {"b": 8},
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 8},
         },
-        margin={"t": 16 + 17 * len(lines)},
+        margin={"t": 20 + 17 * len(lines)},
     )
 
 

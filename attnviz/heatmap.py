@@ -100,11 +100,11 @@ class Heatmap:
 
     @property
     def summary(self) -> str:
-        """The method and every other fact in one line, for captions and metadata."""
+        """The method and its facts in one line, for captions; the provenance is in the metadata."""
         facts = [
             value if value.startswith(name) else f"{name}: {value}"
             for name, value in self.facts
-            if value != self.title
+            if value != self.title and name not in ("weights", "fit")
         ]
         return "; ".join([self.title, *facts])
 

@@ -30,26 +30,33 @@ def picture(tmp_path):
 @pytest.mark.parametrize(
     ("options", "method", "asked"),
     [
-        ([], "rollout", {}),
+        ([], "attention", {}),
+        (["--method", "rollout"], "rollout", {}),
         (["--query", "1,3", "--method", "attention", "--layer", "2", "--head", "-1"],
          "attention", {"query": (1, 3), "layer": 2, "head": 2}),
         (["--query", "mean", "--head-fusion", "max", "--discard-ratio", "0.3", "--residual", "0.2",
-          "--discard", "global", "--first-layer", "1", "--last-layer", "-2"],
+          "--discard", "global", "--first-layer", "1", "--last-layer", "-2", "--method", "rollout"],
          "rollout", {"query": "mean", "head_fusion": "max", "discard_ratio": 0.3, "residual": 0.2,
                      "discard": "global", "first_layer": 1, "last_layer": 10}),
     ],
 )  # fmt: skip
 def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method, asked):
     out = tmp_path / "map.npz"
-    assert (
-        main([str(picture), "-o", str(out), *TINY, "--keep", "maps", *options, "--method", method])
-        == 0
-    )
+    assert main([str(picture), "-o", str(out), *TINY, "--keep", "maps", *options]) == 0
     vit = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
     obs = attnviz.observe(vit, attnviz.open_image(picture), fit="squash", keep="maps")
     with np.load(out) as saved:
         assert saved["values"].shape == (4, 6)
         assert np.array_equal(saved["values"], attnviz.explain(obs, method, **asked).values)
+
+
+def test_a_figure_without_words_says_them_in_its_metadata(picture, tmp_path):
+    bare, worded = tmp_path / "bare.png", tmp_path / "worded.png"
+    assert main([str(picture), "-o", str(worded), *TINY]) == 0
+    assert main([str(picture), "-o", str(bare), *TINY, "--no-caption"]) == 0
+    with Image.open(bare) as first, Image.open(worded) as second:
+        assert first.height < second.height
+        assert "vit_tiny_patch16_224" in str(first.info)
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -80,7 +87,7 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--model", "swin_tiny_patch4_window7_224"], "swin"),
     (["picture.png", "-o", "o.png", "--method", "grad"], "rollout"),
     (["picture.png", "-o", "o.png", "--layer", "99", "--method", "attention"], "0 to 11"),
-    (["picture.png", "-o", "o.png", "--layer", "1"], "rollout"),
+    (["picture.png", "-o", "o.png", "--layer", "1", "--method", "rollout"], "rollout"),
     (["picture.png", "-o", "o.png", "--query", "9,9"], "rows 0 to 3"),
     (["picture.png", "-o", "o.png", "--query", "1,b"], "ROW,COL"),
     (["picture.png", "-o", "o.png", "--query", "reg1"], "cls"),
