@@ -1,5 +1,8 @@
 """The page: `streamlit run app.py`."""
 
-from attnviz.ui import page
+import streamlit as st
+
+with st.spinner("Starting: the first visitor waits until PyTorch is loaded …"):
+    from attnviz.ui import page
 
 page.show()

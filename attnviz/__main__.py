@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, NoReturn
 
 import models
@@ -82,7 +83,7 @@ def _draw(given: argparse.Namespace) -> None:
     )
     record = observe(vit, image, keep=given.keep, fit=given.fit, progress=_progress())
     asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
-    heat = explain(record, given.method, query=query, **asked)
+    heat = explain(record, given.method, query=query, **asked).named(Path(given.picture).name)
     heat.save(output, **drawing)
     print(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
     for note in heat.notes:

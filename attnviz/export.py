@@ -74,8 +74,8 @@ def render_png(heat: Heatmap, **options: Any) -> bytes:
 
 
 def file_stem(heat: Heatmap) -> str:
-    """A file name without suffix that says model, method, layer, head, query and target."""
-    words = [heat.fact("model"), heat.title]
+    """A file name without suffix: picture, model, method, layer, head, query and target."""
+    words = [Path(heat.fact("picture") or "").stem, heat.fact("model"), heat.title]
     for name in ("layer", "head", "query", "target"):
         value = heat.fact(name)
         words.append(value if value is None or value.startswith(name) else f"{name} {value}")

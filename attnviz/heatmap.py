@@ -6,8 +6,9 @@ Floats only: the one file that turns them into colours is `colour`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
+from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
@@ -107,6 +108,10 @@ class Heatmap:
             if value != self.title and name not in ("weights", "fit")
         ]
         return "; ".join([self.title, *facts])
+
+    def named(self, picture: str) -> Self:
+        """The same with the picture's name among its facts."""
+        return replace(self, facts=(("picture", picture), *self.facts))
 
     def caption(self, alpha: float) -> list[str]:
         """What a figure says below its colour bar: method and facts, then each warning."""

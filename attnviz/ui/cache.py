@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import streamlit as st
 import torch
 from jaxtyping import Float
+from PIL import Image
 
 import models
 from attnviz import capture
-from attnviz.contract import Fit
+from attnviz.colour import fit_within
+from attnviz.contract import Box, Fit
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation, explain, observe
 from attnviz.record import AttentionRecord
@@ -35,30 +38,69 @@ def model(name: str, random: bool) -> models.TimmViT:
     return models.load(name, pretrained=not random)
 
 
+SHOWN_SIDE = 1000
+"""Pixels of a picture's longer side on screen, at most."""
+
+LEAST_SIDE = 600
+"""And at least: smaller ones are enlarged by a whole number."""
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """A record, with what was last asked of it: widgets that only draw compute nothing anew."""
 
+    picture: str
+    """The picture's name."""
     record: AttentionRecord
+    shown: Image.Image
+    """The picture as large as the screen needs it: a camera's would take a second at each run, and
+    a thumbnail has fewer pixels than patches."""
     explain: Callable[..., Explanation]
     """(method, query=…, **options), as `attnviz.explain`."""
     tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
     """Each head's map for one query; read-only."""
 
     @classmethod
-    def of(cls, record: AttentionRecord) -> Observation:
+    def of(cls, picture: str, record: AttentionRecord) -> Observation:
         """With nothing asked yet."""
         return cls(
-            record, lru_cache(32)(partial(explain, record)), lru_cache(32)(partial(_tiles, record))
+            picture,
+            record,
+            _for_screen(record.image),
+            lru_cache(32)(partial(_explain, picture, record)),
+            lru_cache(32)(partial(_tiles, record)),
         )
+
+    @property
+    def shown_box(self) -> Box:
+        """Where the grid lies in `shown`."""
+        across = self.shown.width / self.record.image.width
+        down = self.shown.height / self.record.image.height
+        left, top, right, bottom = self.record.view.box
+        return left * across, top * down, right * across, bottom * down
+
+    def on_screen(self, heat: Explanation) -> Explanation:
+        """The same map over `shown`."""
+        return replace(heat, image=self.shown, box=self.shown_box)
 
     @property
     def nbytes(self) -> int:
         """Bytes of attention and pictures that are held."""
         record = self.record
-        return (
-            record.nbytes + record.view.tensor.nbytes + 3 * record.image.width * record.image.height
-        )
+        pixels = sum(image.width * image.height for image in (record.image, self.shown))
+        return record.nbytes + record.view.tensor.nbytes + 3 * pixels
+
+
+def _explain(picture: str, record: AttentionRecord, method: str, **asked: Any) -> Explanation:
+    return explain(record, method, **asked).named(picture)
+
+
+def _for_screen(image: Image.Image) -> Image.Image:
+    if (side := max(image.size)) < LEAST_SIDE:
+        factor = -(-LEAST_SIDE // side)
+        return image.resize((image.width * factor, image.height * factor), Image.Resampling.BICUBIC)
+    size = fit_within(image.size, SHOWN_SIDE)
+    return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
 def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
@@ -85,14 +127,16 @@ class Observations:
             self._kept.move_to_end(request)
             return self._kept[request]
 
-    def get(self, request: Request, make: Callable[[], AttentionRecord]) -> Observation:
-        """The observation of a request, made if it is not kept."""
+    def get(
+        self, request: Request, picture: str, make: Callable[[], AttentionRecord]
+    ) -> Observation:
+        """The observation of a request, made if it is not kept; `picture` is its name."""
         if (found := self.find(request)) is not None:
             return found
         with self._passing:
             if (found := self.find(request)) is not None:
                 return found
-            made = Observation.of(make())
+            made = Observation.of(picture, make())
             with self._touching:
                 self._kept[request] = made
                 # The newest stays even where it alone is over the budget: it is on a screen.
@@ -130,4 +174,4 @@ def observation(
                 f"{vit.name} ran out of memory at this resolution: choose a lower one."
             ) from error
 
-    return request, observations().get(request, make)
+    return request, observations().get(request, picture.name.strip("`"), make)

@@ -46,7 +46,7 @@ class Look:
 def choose_look() -> Look:
     """The widgets."""
     st.subheader("Drawing", anchor=False)
-    alpha = st.slider("Opacity of the colours", 0.0, 1.0, 0.6, 0.05, key="alpha")
+    alpha = st.slider("Opacity of the colours", 0.0, 1.0, 0.5, 0.05, key="alpha")
     colormap = st.selectbox("Colours", COLORMAPS, key="colormap")
     smooth = st.toggle(
         "Smooth between patches",

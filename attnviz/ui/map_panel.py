@@ -16,23 +16,31 @@ from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import Look
 from attnviz.ui.picker import pick_cell, picked_cell
 
-SHOWN_SIDE = 1000
-"""Pixels a map is drawn with on screen, at most."""
-
 DARK = 0.2
 """Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
 
 
-def show_map(heat: Explanation, look: Look, scale: Scale, ground: Ground) -> None:
-    """The map, what it shows in words, and its download; a patch picked on it asks next."""
+FORMATS = {
+    "PNG": (".png", "image/png"),
+    "PDF": (".pdf", "application/pdf"),
+    "SVG": (".svg", "image/svg+xml"),
+    "NPZ": (".npz", "application/octet-stream"),
+}
+"""Name → suffix and type; NPZ holds the numbers."""
+
+
+def show_map(
+    heat: Explanation, shown: Explanation, look: Look, scale: Scale, ground: Ground
+) -> None:
+    """The map, what it shows in words, and its download; a patch picked on it asks next.
+
+    `shown` is the same map over a picture that is no larger than the screen.
+    """
     drawing = _drawing(look, scale)
-    size = colour.fit_within(heat.image.size, SHOWN_SIDE)
-    across, down = size[0] / heat.image.width, size[1] / heat.image.height
-    left, top, right, bottom = heat.box
     pick_cell(
-        colour.overlay(heat, **drawing, size=size),
-        grid=heat.grid,
-        box=(left * across, top * down, right * across, bottom * down),
+        shown.overlay(**drawing),
+        grid=shown.grid,
+        box=shown.box,
         chosen=heat.query_cell,
         key="map",
         alt=f"{heat.title} of the {heat.fact('query')}, as colours over the picture",
@@ -97,7 +105,7 @@ def _dark(heat: Explanation, scale: Scale) -> bool:
 
 def _sentence(heat: Explanation, ground: Ground) -> str:
     """What was chosen, in words, and how much of the whole is seen."""
-    left_out = ("method", "query", "weights", "input", "fit", "grid", "model")
+    left_out = ("picture", "method", "query", "weights", "input", "fit", "grid", "model")
     chosen = ", ".join(
         value if value.startswith(name) else f"{name} {value}"
         for name, value in heat.facts
@@ -118,13 +126,17 @@ def _sentence(heat: Explanation, ground: Ground) -> str:
 
 
 def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kind = st.selectbox("Figure for a paper", FORMATS, key="format", width=150)
+        words = st.toggle("Caption in the file", value=True, key="words")
     with st.container(horizontal=True, vertical_alignment="center"):
+        suffix, mime = FORMATS[kind]
         st.download_button(
-            "Download as PNG",
-            data=lambda: export.render_png(heat, **drawing),
-            file_name=f"{export.file_stem(heat)}.png",
-            mime="image/png",
+            f"Download as {kind}",
+            data=lambda: export.render(heat, suffix, **drawing, caption=words),
+            file_name=f"{export.file_stem(heat)}{suffix}",
+            mime=mime,
             on_click="ignore",
             icon=":material/download:",
         )
-        st.toggle("Chart with values, and SVG", key="chart")
+        st.toggle("Chart with values", key="chart")

@@ -32,14 +32,17 @@ def choose_method(record: AttentionRecord) -> Ask:
     """The widgets, in a row; gives what to compute."""
     first, second, third = st.columns([4, 4, 3], gap="medium")
     with first:
-        method: str = st.segmented_control(
-            "Method",
-            METHODS,
-            format_func=lambda name: METHODS[name].label,
-            key="method",
-            default="attention",
-            required=True,
-            wrap=True,
+        st.session_state.setdefault("method", "attention")
+        method: str = (
+            st.segmented_control(
+                "Method",
+                METHODS,
+                format_func=lambda name: METHODS[name].label,
+                key="method",
+                required=True,
+                wrap=True,
+            )
+            or "attention"
         )
         chosen = METHODS[method]
         st.caption(chosen.summary, help=f"{chosen.formula}. Source: {chosen.source}.")

@@ -50,7 +50,7 @@ def _choose_weights(status: Place) -> models.TimmViT:
     name = st.selectbox(
         "Vision Transformer",
         models.MODELS,
-        format_func=lambda name: models.MODELS[name].label,
+        format_func=_label,
         key="model",
         on_change=_forget_error,
         help="The first one's weights come with attnviz; the others are fetched from the model hub "
@@ -67,19 +67,30 @@ def _choose_weights(status: Place) -> models.TimmViT:
         with status, st.spinner(f"Loading {models.MODELS[name].label} …", show_time=True):
             vit = cache.model(name, random)
     except AttnVizError as error:
-        _stay(error)
+        _stay(name, error)
         raise
     st.session_state.model_loaded = (name, random)
     if message := st.session_state.get("model_error"):
         st.error(message, icon=":material/cloud_off:")
+        st.caption(st.session_state.model_why)
     return vit
 
 
-def _stay(error: AttnVizError) -> None:
+def _label(name: str) -> str:
+    card = models.MODELS[name]
+    return card.label if "no network" in card.source else f"{card.label} (download)"
+
+
+def _stay(name: str, error: AttnVizError) -> None:
     """Start the page anew with the last model that could be loaded, if there is one."""
     if loaded := st.session_state.get("model_loaded"):
         kept = models.MODELS[loaded[0]].label
-        st.session_state.model_error = f"{error} The page stays with {kept}."
+        wanted = models.MODELS[name].label
+        st.session_state.model_error = (
+            f"{wanted} could not be loaded, and the page stays with {kept}. To see {wanted}"
+            " untrained, switch on *Random weights* before you choose it."
+        )
+        st.session_state.model_why = str(error)
         st.session_state.model_stays = loaded
         st.rerun()
 
@@ -106,5 +117,6 @@ def _choose_size(vit: models.TimmViT) -> models.TimmViT:
         "map and a longer wait.",
     )
     note = "" if side == own else f" The model was made for {own} px; its positions are resampled."
-    st.caption(f"Patches of {patch} × {patch} pixels, {side // patch} a side.{note}")
+    count = side // patch
+    st.caption(f"Patches of {patch} × {patch} pixels, about {count} × {count} of them.{note}")
     return vit if side == own else vit.at((side, side))  # its own need not be a square

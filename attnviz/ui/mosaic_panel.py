@@ -34,7 +34,7 @@ def show_mosaic(
             if shared
             else "Each tile has its own scale. "
         )
-        + "**Pick a tile** to open it above."
+        + "**Pick a tile** to open it above, by the method Attention."
     )
     drawn = mosaic(
         tiles,

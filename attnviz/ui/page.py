@@ -26,6 +26,9 @@ from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.query_panel import choose_query
 from attnviz.ui.state import Picture
 
+PANORAMA = 2.2
+"""Width over height from which two pictures are shown below each other."""
+
 INTRODUCTION = """\
 A picture is cut into patches, and each patch becomes a *token*. In every layer, each *head* lets
 each token gather from the others, by weights that sum to 1: its **attention**. Here you see the
@@ -99,9 +102,9 @@ def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
         f"The model sees {rows} rows × {cols} columns of patches. **Pick a patch**, on either "
         "picture, to see what it attends to."
     )
-    left, right = st.columns(2, gap="medium")
+    left, right = _side_by_side(seen)
     with left:
-        choose_query(record, ground)
+        choose_query(seen, ground)
         _show_provenance(record)
     with status, st.spinner("Computing the map …", show_time=True):
         tiles = seen.tiles(ground.query)
@@ -110,9 +113,18 @@ def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
     with right:
         # Only maps in the same unit can share a scale.
         scale = (asked.method == "attention" and shared) or look.scale_of(heat.values)
-        show_map(heat, look, scale, ground)
-    show_chart(heat, look, scale)
+        shown = seen.on_screen(heat)
+        show_map(heat, shown, look, scale, ground)
+    show_chart(shown, look, scale)
     show_mosaic(tiles, look, shared, asked.head, asker)
+
+
+def _side_by_side(seen: cache.Observation) -> tuple[Place, Place]:
+    """Two places beside each other; a panorama's patches need the page's whole width."""
+    if seen.shown.width > PANORAMA * seen.shown.height:
+        return st.container(), st.container()
+    left, right = st.columns(2, gap="medium")
+    return left, right
 
 
 def _show_provenance(record: AttentionRecord) -> None:

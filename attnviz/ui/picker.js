@@ -126,7 +126,7 @@ function gridPath({ lines, ys, xs }) {
 }
 
 function describe({ word, rowNames, colNames, values, chosen }, cell) {
-  if (!cell) return `Click, tap or use the arrow keys to pick a ${word}.`;
+  if (!cell) return `Click or tap a ${word}; or arrow keys to move, Enter to pick.`;
   const [row, col] = cell;
   const place = `${rowNames?.[row] ?? `row ${row}`}, ${colNames?.[col] ?? `column ${col}`}`;
   const value = values ? `: ${values[row][col]}` : "";

@@ -10,7 +10,8 @@ from attnviz.samples import SAMPLES, sample_path
 from attnviz.ui.paste import paste_into_uploader
 from attnviz.ui.state import Picture, picture, show_picture, verbatim
 
-KINDS = ("png", "jpg", "jpeg", "webp", "bmp", "gif", "tif", "tiff")
+KINDS = ("png", "jpg", "jpeg", "webp", "avif", "bmp", "gif", "tif", "tiff", "ppm", "heic", "heif")
+"""What the uploader lets through; HEIC, so that its owner is told what to do with it."""
 
 
 def choose_picture() -> Picture:

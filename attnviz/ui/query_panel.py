@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from attnviz.record import AttentionRecord
 from attnviz.ui.asked import Ground
+from attnviz.ui.cache import Observation
 from attnviz.ui.picker import pick_cell, picked_cell
 
 
-def choose_query(record: AttentionRecord, ground: Ground) -> None:
+def choose_query(seen: Observation, ground: Ground) -> None:
     """The picture in patches, and widgets that say the same in words and numbers."""
-    query, (rows, cols) = ground.query, record.layout.grid
+    query, (rows, cols) = ground.query, ground.layout.grid
     pick_cell(
-        record.image,
+        seen.shown,
         grid=(rows, cols),
-        box=record.view.box,
+        box=seen.shown_box,
         chosen=query if isinstance(query, tuple) else None,
         key="patches",
         alt=f"The picture, cut into {rows} rows and {cols} columns of patches",

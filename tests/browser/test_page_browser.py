@@ -6,9 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from conftest import settle
 from PIL import Image
+
+pytest.importorskip("playwright.sync_api")
+
 from playwright.sync_api import expect
+
+from scripts.page_server import settle
+
+pytest_plugins = ["visits"]  # its fixtures
 
 PHONE = {
     "viewport": {"width": 390, "height": 844},
@@ -144,7 +150,9 @@ def test_the_download_is_the_map_on_screen(visit):
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as PNG").click()
     name = download.value.suggested_filename
-    assert re.fullmatch(r"dinov2-small_attention_layer-11.*_head-2_query-class-token\.png", name)
+    assert re.fullmatch(
+        r"cat_dinov2-small_attention_layer-11.*_head-2_query-class-token\.png", name
+    )
     figure = Image.open(download.value.path()).convert("RGB")
     seen = picture(page, "map")
     paper = np.asarray(figure)

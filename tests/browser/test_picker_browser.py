@@ -220,7 +220,7 @@ def test_beside_the_grid_nothing_is_picked(visit):
     left, top, width, height = bounds(surface(page, "photo"))
     x_end = left + width * RIGHT / WIDTH
     y_start = top + height * TOP / HEIGHT
-    hint = "Click, tap or use the arrow keys to pick a patch."
+    hint = "Click or tap a patch; or arrow keys to move, Enter to pick."
     for x, y in ((x_end + 1, top + height / 2), (left + width / 2, y_start - 1), (left, top)):
         page.mouse.click(x, y)
         expect(page.locator(".st-key-photo .hover")).to_be_hidden()

@@ -1,13 +1,15 @@
-"""One server and one browser for all tests of the page, and visits in which nothing may go wrong."""
+"""Fixtures: one server and one browser for all tests of the page, and visits to it.
+
+A plugin and not a conftest.py, which would hide the one in the folder above.
+"""
 
 import os
 from urllib.parse import urlsplit
 
 import pytest
+from playwright import sync_api
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
-from scripts.page_server import open_browser, serving  # noqa: E402 - needs Playwright
+from scripts.page_server import open_browser, serving, settle
 
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 
@@ -68,9 +70,3 @@ def visit(server, browser):
         context.close()
     sync_api.expect.set_options(timeout=5_000)
     assert mishaps == []
-
-
-def settle(page):
-    """Wait until the page has nothing left to do."""
-    app = page.get_by_test_id("stApp")
-    sync_api.expect(app).to_have_attribute("data-test-script-state", "notRunning")
