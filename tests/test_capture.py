@@ -258,6 +258,15 @@ class Mutters(nn.Module):
             mixed = (q @ k.mT).softmax(-2) @ v
         elif self.spoil == "heads swapped":
             mixed = nn.functional.scaled_dot_product_attention(q, k, v).flip(1)
+        elif self.spoil == "a map thrown away":
+            mixed = (q @ k.mT).softmax(-1).new_ones(n, n) @ v
+        elif self.spoil == "all a little off":
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v) * (1 + 5e-5)
+        elif self.spoil == "one value a little off":
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v).clone()
+            mixed[0, 0, 0, 0] += 5e-5 * mixed.abs().max()
+        elif self.spoil == "a tenth off":
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v) * 1.1
         elif self.spoil == "causal":
             mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
@@ -272,20 +281,56 @@ class Mutters(nn.Module):
         ("sharpened after softmax", "is not what"),
         ("rows that miss 1", "miss the sum 1"),
         ("heads swapped", "is not what"),
+        ("a map thrown away", "never multiplied"),
+        ("all a little off", "is not what"),
+        ("one value a little off", "is not what"),
         ("causal", "Causal"),
     ],
 )
 def test_a_layer_whose_map_is_not_what_it_used_is_refused(spoil, says):
-    module = small_module()
+    broken = spoiled(small_module(), spoil)
+    for _ in range(2):  # and again: failing once must not count as having been checked
+        with pytest.raises(attnviz.CaptureFailed, match=says) as caught:
+            attnviz.observe(broken, small_input())
+        assert spoil == "causal" or "blocks.1.attn" in str(caught.value)
+
+
+def spoiled(module: nn.Module, spoil: str) -> WithSites:
+    """A model whose middle layer breaks one promise."""
     vit = models.wrap(module)
     first, site, last = vit.sites
     attention = module.blocks[1].attn
     module.blocks[1].attn = Mutters(attention, spoil)
-    spoiled = dataclasses.replace(site, module=module.blocks[1].attn, after_mix=attention.norm)
-    broken = WithSites(vit, (first, spoiled, last))
-    with pytest.raises(attnviz.CaptureFailed, match=says) as caught:
-        attnviz.observe(broken, small_input())
-    assert spoil == "causal" or "blocks.1.attn" in str(caught.value)
+    middle = dataclasses.replace(site, module=module.blocks[1].attn, after_mix=attention.norm)
+    return WithSites(vit, (first, middle, last))
+
+
+def test_half_precision_is_given_its_rounding_and_no_more():
+    assert attnviz.verify(models.wrap(small_module().to(torch.bfloat16)))
+    broken = spoiled(small_module().to(torch.bfloat16), "a tenth off")
+    with pytest.raises(attnviz.CaptureFailed, match="is not what"):
+        attnviz.verify(broken)
+
+
+def test_values_that_are_not_a_number_fail_the_proof():
+    module = small_module()
+    with torch.no_grad():
+        module.blocks[1].attn.qkv.bias[-1] = float("nan")  # a value, no query and no key
+    with pytest.raises(attnviz.CaptureFailed, match=r"blocks\.1\.attn"):
+        attnviz.verify(models.wrap(module))
+
+
+def test_a_model_is_proved_once_and_not_at_each_picture():
+    module = small_module()
+    passes = []
+    module.register_forward_pre_hook(lambda *_: passes.append(1))
+    vit = models.wrap(module)
+    attnviz.observe(vit, small_input())
+    assert len(passes) == 3  # two routes of the proof, and the picture
+    attnviz.observe(vit, small_input())
+    assert len(passes) == 4
+    attnviz.observe(models.wrap(module), small_input())
+    assert len(passes) == 5
 
 
 class WithSites:

@@ -407,10 +407,15 @@ def test_the_same_picture_is_run_once_for_all(page, monkeypatch):
     passes = []
     observe = cache.observe
     monkeypatch.setattr(cache, "observe", lambda *a, **k: passes.append(a) or observe(*a, **k))
+    other = visit()
     upload(page, "one.png", png((40, 30)))
-    upload(visit(), "two.png", png((40, 30)))
+    upload(other, "two.png", png((40, 30)))
     calm(page.slider(key="alpha").set_value(0.1).run())
     assert len(passes) == 1
+    # But what one of them calls it stays with them.
+    calm(other.toggle(key="chart").set_value(True).run())
+    chart = other.get("plotly_chart")[0].proto.spec
+    assert "two.png" in chart and "one.png" not in chart
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def request(name):
 
 
 def test_a_kept_record_counts_in_full():
-    kept = Observation.of("mine.png", record())
+    kept = Observation.of(record())
     maps = 4 * 3 * 3 * 7 * 7  # float32, 3 layers, 3 heads, 7 × 7 tokens
     tensor = 4 * 3 * 32 * 48
     shown = 3 * (13 * 32) * (13 * 48)  # enlarged to at least 600 pixels
@@ -104,9 +104,7 @@ def test_a_kept_record_counts_in_full():
 
 def test_a_thumbnail_is_enlarged_so_that_every_patch_can_be_seen():
     tiny = Image.new("RGB", (30, 20), "red")
-    kept = Observation.of(
-        "tiny.png", attnviz.observe(small_vit(dynamic_img_size=True), tiny, fit="aspect")
-    )
+    kept = Observation.of(attnviz.observe(small_vit(dynamic_img_size=True), tiny, fit="aspect"))
     assert kept.shown.size == (600, 400)
     assert kept.shown_box == (0, 0, 600, 400)
     heat = kept.on_screen(kept.explain("attention", query="cls"))
@@ -118,9 +116,7 @@ def test_a_thumbnail_is_enlarged_so_that_every_patch_can_be_seen():
 
 def test_a_large_picture_is_made_small_once_and_the_map_with_it():
     picture = Image.new("RGB", (4000, 2000), "red")
-    kept = Observation.of(
-        "mine.png", attnviz.observe(small_vit(dynamic_img_size=True), picture, fit="crop")
-    )
+    kept = Observation.of(attnviz.observe(small_vit(dynamic_img_size=True), picture, fit="crop"))
     assert kept.shown.size == (1000, 500)
     # 32 × 48 pixels cut out of the middle: all rows but those beyond 3 : 2 of the columns.
     left, top, right, bottom = kept.record.view.box
@@ -134,20 +130,20 @@ def test_a_large_picture_is_made_small_once_and_the_map_with_it():
 
 
 def test_the_least_recently_used_goes_first():
-    each = Observation.of("mine.png", record()).nbytes
+    each = Observation.of(record()).nbytes
     store = Observations(budget=2 * each)
     for name in ("a", "b"):
-        store.get(request(name), "mine.png", record)
+        store.get(request(name), record)
     store.find(request("a"))
-    store.get(request("c"), "mine.png", record)
+    store.get(request("c"), record)
     assert [store.find(request(name)) is not None for name in "abc"] == [True, False, True]
     assert store.nbytes == 2 * each
 
 
 def test_the_newest_stays_even_over_the_budget():
     store = Observations(budget=1)
-    store.get(request("a"), "mine.png", record)
-    newest = store.get(request("b"), "mine.png", record)
+    store.get(request("a"), record)
+    newest = store.get(request("b"), record)
     assert store.find(request("b")) is newest
     assert store.find(request("a")) is None
     assert store.find(None) is None
@@ -165,14 +161,12 @@ def test_a_stopped_pass_leaves_store_and_model_free():
             raise Stopped
 
     with pytest.raises(Stopped):
-        store.get(
-            request("a"), "mine.png", lambda: attnviz.observe(vit, small_input(), progress=stop)
-        )
+        store.get(request("a"), lambda: attnviz.observe(vit, small_input(), progress=stop))
     assert store.find(request("a")) is None
 
     # From another thread, as the next run is: a lock that may be taken twice would not show here.
     def retry():
-        store.get(request("a"), "mine.png", lambda: attnviz.observe(vit, small_input()))
+        store.get(request("a"), lambda: attnviz.observe(vit, small_input()))
 
     thread = threading.Thread(target=retry, daemon=True)
     thread.start()
@@ -189,7 +183,7 @@ def test_two_who_ask_at_once_share_one_pass():
 
     def ask():
         both.wait()
-        found.append(store.get(request("a"), "mine.png", make))
+        found.append(store.get(request("a"), make))
 
     found = []
     threads = [threading.Thread(target=ask) for _ in range(2)]
@@ -202,14 +196,14 @@ def test_two_who_ask_at_once_share_one_pass():
 
 
 def test_what_was_asked_is_not_computed_again():
-    kept = Observation.of("mine.png", record())
+    kept = Observation.of(record())
     assert kept.tiles((1, 2)) is kept.tiles((1, 2))
     assert kept.explain("rollout", query="cls") is kept.explain("rollout", query="cls")
     assert kept.explain("rollout", query="cls") is not kept.explain("rollout", query="mean")
 
 
 def test_tiles_are_each_heads_row_without_prefix():
-    kept = Observation.of("mine.png", record())
+    kept = Observation.of(record())
     tiles = kept.tiles((1, 2))
     token = 1 + 1 * 3 + 2
     for layer in range(3):
