@@ -43,6 +43,7 @@ _MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
 class Caught:
     """What one attention module did during one pass."""
 
+    number: int
     runs: int = 0
     source: Maps | Factors | None = None
     values: Tensor | None = None  # (1, head, key, channel)
@@ -54,7 +55,8 @@ class Tap(TorchFunctionMode):
 
     def __init__(self, sites: tuple[AttentionSite, ...], check: bool) -> None:
         super().__init__()
-        self.caught = {site.name: Caught() for site in sites}
+        self.caught = {site.name: Caught(number) for number, site in enumerate(sites)}
+        self.store: Tensor | None = None  # (layer, 2, head, token, channel): queries and keys
         self.running: Caught | None = None
         self.check = check
 
@@ -102,15 +104,31 @@ class Tap(TorchFunctionMode):
     ) -> None:
         if is_causal or enable_gqa:
             raise CaptureFailed("Causal and grouped-query attention are not drawn yet.")
-        # Copies, so that the values packed beside queries and keys are not kept alive.
+        queries, keys = self._copies(caught.number, query[0].detach(), key[0].detach())
         caught.source = Factors(
-            queries=query[0].detach().clone(memory_format=torch.contiguous_format),
-            keys=key[0].detach().clone(memory_format=torch.contiguous_format),
+            queries=queries,
+            keys=keys,
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
             bias=None if attn_mask is None else _as_bias(attn_mask),
         )
         if self.check:
             caught.values = value.detach()
+
+    def _copies(self, number: int, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Copies, so that the values packed beside queries and keys are not kept alive.
+
+        All layers' lie in one tensor: many small ones, allocated between the pass's short-lived
+        ones, leave holes in the heap that are half as large again.
+        """
+        both = (len(self.caught), 2, *queries.shape)
+        if self.store is None:
+            self.store = queries.new_empty(both)
+        alike = self.store.dtype == queries.dtype == keys.dtype and queries.shape == keys.shape
+        if not alike or self.store.shape != both or self.store.device != queries.device:
+            kind = torch.contiguous_format
+            return queries.clone(memory_format=kind), keys.clone(memory_format=kind)
+        room = self.store[number]
+        return room[0].copy_(queries), room[1].copy_(keys)
 
     def _softmax(self, caught: Caught, result: Tensor) -> None:
         if result.ndim == 4:
@@ -202,11 +220,16 @@ def _layer(name: str, caught: Caught, keep: str) -> LayerAttention:
     if keep == "maps" and isinstance(source, Factors):
         source = Maps(source.block(0, source.shape[1]))
     held = [source.map] if isinstance(source, Maps) else [source.queries, source.keys]
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in held):
+    if not all(_finite(tensor) for tensor in held):
         raise CaptureFailed(
             f"Layer {name} computed values that are not finite; check the weights and the input."
         )
     return LayerAttention(name=name, source=source)
+
+
+def _finite(tensor: Tensor) -> bool:
+    """Whether all values are finite. If their sum is, they are: that reads them only once."""
+    return bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all())
 
 
 def only_source(name: str, caught: Caught) -> Maps | Factors:

@@ -207,11 +207,12 @@ def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
 
 def test_factors_hold_queries_and_keys_and_nothing_beside():
     obs = attnviz.observe(small_vit(), small_input(), keep="factors")
-    for layer in obs.layers:
-        held = layer.source.queries.untyped_storage().nbytes()
-        held += layer.source.keys.untyped_storage().nbytes()
-        assert held == 2 * 3 * 7 * 8 * 4  # queries and keys, heads, tokens, channels, bytes
-        assert layer.nbytes == held
+    sources = [layer.source for layer in obs.layers]
+    stores = [t.untyped_storage() for source in sources for t in (source.queries, source.keys)]
+    held = {store.data_ptr(): store.nbytes() for store in stores}
+    layer = 2 * 3 * 7 * 8 * 4  # queries and keys, heads, tokens, channels, bytes
+    assert sum(held.values()) == 3 * layer
+    assert [source.nbytes for source in sources] == [layer] * 3
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
