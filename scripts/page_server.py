@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Page, Playwright, expect
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = [
@@ -62,6 +62,14 @@ def open_browser(playwright: Playwright) -> Browser:
     """The browser that ATTNVIZ_CHROMIUM names, else one on the PATH, else Playwright's own."""
     path = os.environ.get("ATTNVIZ_CHROMIUM") or shutil.which("chromium")
     return playwright.chromium.launch(executable_path=path or None, args=FLAGS)
+
+
+def settle(page: Page) -> None:
+    """Wait until nothing runs, and what came has been painted."""
+    running = page.get_by_test_id("stApp")
+    expect(running).to_have_attribute("data-test-script-state", "notRunning")
+    page.wait_for_function("[...document.images].every(image => image.complete)")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def _wait(address: str, server: subprocess.Popen[bytes]) -> None:

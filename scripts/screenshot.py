@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from page_server import ROOT, open_browser, serving
+from page_server import ROOT, open_browser, serving, settle
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -53,14 +53,6 @@ def compose(page: Page) -> None:
     page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
     page.evaluate("document.activeElement.blur()")
     settle(page)
-
-
-def settle(page: Page) -> None:
-    """Wait until nothing runs, and what came has been painted."""
-    running = page.get_by_test_id("stApp")
-    expect(running).to_have_attribute("data-test-script-state", "notRunning")
-    page.wait_for_function("[...document.images].every(image => image.complete)")
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 if __name__ == "__main__":

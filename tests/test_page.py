@@ -30,11 +30,13 @@ APP = Path(__file__).parents[1] / "app.py"
 
 # Small stand-ins on 32 × 48 pixels: 3 layers of 3 heads on 2 × 3 patches unless said otherwise.
 DISTILLED = "deit_small_distilled_patch16_224.fb_in1k"
+SMALLER = "deit_tiny_patch16_224.fb_in1k"
 SHALLOW = "vit_base_patch16_siglip_224.webli"
 FIXED = "vit_base_patch16_224.mae"
 FAR = "vit_small_patch16_224.dino"
 STAND_INS = {
     DISTILLED: (("cls", "dist"), {}),
+    SMALLER: (("cls",), {"depth": 2, "num_heads": 2}),
     SHALLOW: ((), {"depth": 1, "num_heads": 2, "patch_size": 8}),
     FIXED: (("cls",), {"dynamic_img_size": False}),
 }
@@ -242,6 +244,13 @@ def test_what_a_smaller_model_lacks_falls_back(page):
     calm(page.pills(key="chip").set_value("dist").run())
     assert "distillation token" in texts(page)
     assert (page.slider(key="layer").value, page.selectbox(key="head").value) == (2, 2)
+    page.segmented_control(key="method").set_value("rollout").run()
+    assert page.slider(key="span").value == (0, 2)
+    choose_model(page, SMALLER)
+    assert page.slider(key="span").value == (0, 1)
+    calm(page.segmented_control(key="method").set_value("attention").run())
+    assert (page.slider(key="layer").value, page.selectbox(key="head").value) == (1, "mean")
+    assert page.pills(key="chip").value == "cls"
     choose_model(page, SHALLOW)  # one layer, two heads, no token but patches
     assert page.selectbox(key="head").value == "mean"
     assert page.pills(key="chip").value == "mean"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -49,8 +48,6 @@ LEAST_SIDE = 600
 class Observation:
     """A record, with what was last asked of it: widgets that only draw compute nothing anew."""
 
-    picture: str
-    """The picture's name."""
     record: AttentionRecord
     shown: Image.Image
     """The picture as large as the screen needs it: a camera's would take a second at each run, and
@@ -61,13 +58,12 @@ class Observation:
     """Each head's map for one query; read-only."""
 
     @classmethod
-    def of(cls, picture: str, record: AttentionRecord) -> Observation:
+    def of(cls, record: AttentionRecord) -> Observation:
         """With nothing asked yet."""
         return cls(
-            picture,
             record,
             _for_screen(record.image),
-            lru_cache(32)(partial(_explain, picture, record)),
+            lru_cache(32)(partial(explain, record)),
             lru_cache(32)(partial(_tiles, record)),
         )
 
@@ -89,10 +85,6 @@ class Observation:
         record = self.record
         pixels = sum(image.width * image.height for image in (record.image, self.shown))
         return record.nbytes + record.view.tensor.nbytes + 3 * pixels
-
-
-def _explain(picture: str, record: AttentionRecord, method: str, **asked: Any) -> Explanation:
-    return explain(record, method, **asked).named(picture)
 
 
 def _for_screen(image: Image.Image) -> Image.Image:
@@ -127,16 +119,14 @@ class Observations:
             self._kept.move_to_end(request)
             return self._kept[request]
 
-    def get(
-        self, request: Request, picture: str, make: Callable[[], AttentionRecord]
-    ) -> Observation:
-        """The observation of a request, made if it is not kept; `picture` is its name."""
+    def get(self, request: Request, make: Callable[[], AttentionRecord]) -> Observation:
+        """The observation of a request, made if it is not kept."""
         if (found := self.find(request)) is not None:
             return found
         with self._passing:
             if (found := self.find(request)) is not None:
                 return found
-            made = Observation.of(picture, make())
+            made = Observation.of(make())
             with self._touching:
                 self._kept[request] = made
                 # The newest stays even where it alone is over the budget: it is on a screen.
@@ -174,4 +164,6 @@ def observation(
                 f"{vit.name} ran out of memory at this resolution: choose a lower one."
             ) from error
 
-    return request, observations().get(request, picture.name.strip("`"), make)
+    if observations().find(request) is None:
+        progress(0, len(vit.sites))  # also while another visitor's pass is waited for
+    return request, observations().get(request, make)

@@ -83,6 +83,7 @@ def _observe(vit: models.TimmViT, picture: Picture, fit: Fit, status: Place) -> 
 
     try:
         st.session_state.seen, seen = cache.observation(vit, picture, fit, progress)
+        st.session_state.seen_name = picture.name.strip("`")
     finally:
         status.empty()
     return seen
@@ -109,6 +110,8 @@ def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
     with status, st.spinner("Computing the map …", show_time=True):
         tiles = seen.tiles(ground.query)
         heat = seen.explain(asked.method, query=ground.query, **asked.options)
+    # What others call the same picture is not kept with it.
+    heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
     with right:
         # Only maps in the same unit can share a scale.

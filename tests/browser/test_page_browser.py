@@ -223,9 +223,9 @@ def test_a_model_out_of_reach_leaves_everything_as_it_was(visit):
     page = visit()
     settle(page)
     shown = source(page, "map")
-    choose(page, "model", "DINO ViT-S/16")
+    choose(page, "model", "DINO ViT-S/16 (download)")
     error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
-    expect(error).to_contain_text("The page stays with DINOv2 ViT-S/14.", timeout=15_000)
+    expect(error).to_contain_text("the page stays with DINOv2 ViT-S/14.", timeout=15_000)
     expect(page.locator(".st-key-model").get_by_role("combobox")).to_have_value("DINOv2 ViT-S/14")
     settle(page)
     assert source(page, "map") == shown
@@ -262,7 +262,7 @@ def test_tabs_do_not_mix(visit):
 
 def test_the_chart_draws_without_the_network(visit):
     page = visit()
-    page.get_by_text("Chart with values").click()
+    page.get_by_text("Chart with values", exact=True).click()
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
 
 

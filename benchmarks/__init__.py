@@ -1,0 +1,1 @@
+"""The promised numbers, measured as ratios in one run: `make bench` and `make bench-ui`."""

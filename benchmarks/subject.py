@@ -1,0 +1,77 @@
+"""What is measured: the default model, a sample picture, and the model's own forward pass."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import psutil
+import torch
+from PIL import Image
+from torch import Tensor
+
+import models
+from attnviz.samples import open_sample
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model on the CPU with its weights loaded, and the picture it is shown."""
+
+    vit: models.TimmViT
+    image: Image.Image
+    tensor: Tensor
+
+    @classmethod
+    def load(cls) -> Subject:
+        """DINOv2 ViT-S/14 at 518 px, and the cat cropped to a square."""
+        vit, image = models.load(device="cpu"), open_sample("cat")
+        return cls(vit, image, vit.view(image, "crop").tensor)
+
+    @property
+    def factor_bytes(self) -> int:
+        """Bytes of all layers' queries and keys: 2 · layer · token · width · 4."""
+        tokens = self.vit.layout(*self.tensor.shape[-2:]).tokens
+        return 2 * len(self.vit.sites) * tokens * self.vit.module.embed_dim * 4
+
+    def forward(self) -> Tensor:
+        """The plain pass, fused kernels and all, with nothing of attnviz in it."""
+        with torch.no_grad():
+            return self.vit.module(self.tensor)
+
+
+def seconds(job: Callable[[], object]) -> float:
+    """How long one call takes."""
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+class Watch:
+    """Sees how much of the machine others take: ratios of a busy one say little."""
+
+    def __init__(self) -> None:
+        self.start = self._now()
+
+    def others(self) -> float:
+        """Share of the processors' time since the start that other processes took."""
+        everything, idle, own = (
+            now - then for now, then in zip(self._now(), self.start, strict=True)
+        )
+        return max(0.0, (everything - idle - own) / everything)
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        times, own = psutil.cpu_times(), psutil.Process().cpu_times()
+        return time.perf_counter() * psutil.cpu_count(), times.idle, own.user + own.system
+
+
+def machine() -> str:
+    """What the numbers were measured on, in one line."""
+    return (
+        f"{psutil.cpu_count()} CPUs ({platform.machine()}), {torch.get_num_threads()} threads,"
+        f" torch {torch.__version__}, timm {version('timm')}, Python {platform.python_version()}"
+    )
