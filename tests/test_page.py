@@ -87,6 +87,12 @@ def texts(at):
     return "\n".join(element.value for element in [*at.caption, *at.subheader, *at.warning])
 
 
+def widget(at, label):
+    """By its label: widgets that follow the picture or the query have keys that change."""
+    kinds = (at.selectbox, at.pills, at.number_input)
+    return next(each for kind in kinds for each in kind if each.label == label)
+
+
 def upload(at, name, data):
     (uploader,) = at.file_uploader
     return calm(uploader.set_value((name, data, "image/png")).run())
@@ -179,7 +185,8 @@ def test_the_mosaic_holds_every_head(page):
     ],
 )
 def test_every_choice_draws(page, kind, key, value):
-    calm(getattr(page, kind)(key=key).set_value(value).run())
+    chosen = widget(page, "Sample") if key == "sample" else getattr(page, kind)(key=key)
+    calm(chosen.set_value(value).run())
     # Two pictures, the mosaic, and who listens for what is pasted.
     assert len(page.get("bidi_component")) == 4
     assert len(page.get("plotly_chart")) == (key == "chart")
@@ -210,11 +217,10 @@ def test_a_methods_options_outlive_a_look_at_another(page):
 
 
 def test_row_and_column_ask_and_one_is_enough(page):
-    calm(page.number_input(key="row").set_value(1).run())
+    calm(widget(page, "Row").set_value(1).run())
     assert picker(page, "patches")["chosen"] == picker(page, "map")["chosen"] == [1, 0]
-    assert page.number_input(key="col").value == 0
-    assert page.pills(key="chip").value is None
-    calm(page.number_input(key="col").set_value(2).run())
+    assert widget(page, "Who asks").value is None
+    calm(widget(page, "Column").set_value(2).run())
     assert picker(page, "patches")["chosen"] == [1, 2]
     assert "What the patch (row 1, column 2) attends to" in texts(page)
     token = 1 + 1 * 3 + 2
@@ -222,15 +228,17 @@ def test_row_and_column_ask_and_one_is_enough(page):
     assert np.array(picker(page, "map")["values"], dtype=float).ravel() == pytest.approx(
         expected, rel=5e-3
     )
-    calm(page.number_input(key="row").set_value(None).run())  # emptied: stays as it was
-    assert page.number_input(key="row").value == 1
-    calm(page.pills(key="chip").set_value("cls").run())
+    calm(widget(page, "Row").set_value(None).run())  # emptied: stays as it was
+    assert picker(page, "patches")["chosen"] == [1, 2]
+    calm(widget(page, "Row").set_value(0).run())
+    assert picker(page, "patches")["chosen"] == [0, 2]
+    calm(widget(page, "Who asks").set_value("cls").run())
     assert picker(page, "patches")["chosen"] is None
-    assert page.number_input(key="row").value is None
+    assert widget(page, "Row").value is None
 
 
 def test_a_mean_query_asks_all_patches(page):
-    calm(page.pills(key="chip").set_value("mean").run())
+    calm(widget(page, "Who asks").set_value("mean").run())
     expected = record_on(page).layers[2].probs().mean(0)[1:, 1:].mean(0).numpy()
     assert np.array(picker(page, "map")["values"], dtype=float).ravel() == pytest.approx(
         expected, rel=5e-3
@@ -241,7 +249,7 @@ def test_what_a_smaller_model_lacks_falls_back(page):
     page.slider(key="layer").set_value(2)
     page.selectbox(key="head").set_value(2)
     choose_model(page, DISTILLED)
-    calm(page.pills(key="chip").set_value("dist").run())
+    calm(widget(page, "Who asks").set_value("dist").run())
     assert "distillation token" in texts(page)
     assert (page.slider(key="layer").value, page.selectbox(key="head").value) == (2, 2)
     page.segmented_control(key="method").set_value("rollout").run()
@@ -250,20 +258,20 @@ def test_what_a_smaller_model_lacks_falls_back(page):
     assert page.slider(key="span").value == (0, 1)
     calm(page.segmented_control(key="method").set_value("attention").run())
     assert (page.slider(key="layer").value, page.selectbox(key="head").value) == (1, "mean")
-    assert page.pills(key="chip").value == "cls"
+    assert widget(page, "Who asks").value == "cls"
     choose_model(page, SHALLOW)  # one layer, two heads, no token but patches
     assert page.selectbox(key="head").value == "mean"
-    assert page.pills(key="chip").value == "mean"
+    assert widget(page, "Who asks").value == "mean"
     assert picker(page, "mosaic")["rows"] == [0, 0]
     assert "of the whole" not in texts(page)  # nothing lies outside the picture
     calm(page.segmented_control(key="method").set_value("rollout").run())
     choose_model(page, DISTILLED)
-    assert page.pills(key="chip").value == "dist"
+    assert widget(page, "Who asks").value == "dist"
 
 
 def test_a_patch_stays_at_its_place_when_the_grid_changes(page):
-    page.number_input(key="row").set_value(1).run()
-    calm(page.number_input(key="col").set_value(2).run())
+    widget(page, "Row").set_value(1).run()
+    calm(widget(page, "Column").set_value(2).run())
     x, y = 902 * 5 / 6, 600 * 3 / 4  # its middle, on 2 × 3 patches
     choose_model(page, SHALLOW)
     patches = picker(page, "patches")
@@ -271,7 +279,7 @@ def test_a_patch_stays_at_its_place_when_the_grid_changes(page):
     row, col = patches["chosen"]
     assert patches["ys"][row] <= y <= patches["ys"][row + 1]
     assert patches["xs"][col] <= x <= patches["xs"][col + 1]
-    calm(page.selectbox(key="sample").set_value("coffee").run())  # another picture, another place
+    calm(widget(page, "Sample").set_value("coffee").run())  # another picture, another place
     assert picker(page, "patches")["chosen"] is None
 
 
@@ -345,7 +353,7 @@ OPENED_HERE = ["one pixel", "a ribbon", "a pole", "CMYK JPEG, white", "animated 
 @pytest.mark.parametrize("kind", REFUSED_HERE)
 def test_a_bad_file_gets_a_sentence_and_the_page_keeps_what_it_had(page, kind):
     make, reason = REFUSED[kind]
-    page.number_input(key="row").set_value(1).run()
+    widget(page, "Row").set_value(1).run()
     before = [picker(page, key) for key in ("patches", "map", "mosaic")]
     upload(page, "some *file*.png", make())
     (error,) = page.error
@@ -369,15 +377,15 @@ def test_an_odd_picture_is_explained(page, kind):
 @pytest.mark.parametrize("replaced_in_one_step", [True, False])
 def test_an_upload_outlives_a_bad_file_in_its_place(page, replaced_in_one_step):
     upload(page, "mine.png", png((40, 30)))
-    assert page.selectbox(key="sample").value is None
+    assert widget(page, "Sample").value is None
     if not replaced_in_one_step:  # as browsers do it
         calm(page.file_uploader[0].set_value(None).run())
     upload(page, "bad.png", b"?")
     assert page.error and "`mine.png`" in texts(page)
-    assert page.selectbox(key="sample").value is None
+    assert widget(page, "Sample").value is None
     calm(page.file_uploader[0].set_value(None).run())
     assert not page.error
-    assert page.selectbox(key="sample").value == next(iter(SAMPLES))
+    assert widget(page, "Sample").value == next(iter(SAMPLES))
 
 
 def test_a_bad_file_long_after_a_removal_brings_nothing_back(page):
@@ -390,7 +398,7 @@ def test_a_bad_file_long_after_a_removal_brings_nothing_back(page):
 
 def test_a_chosen_sample_takes_the_place_of_an_upload(page):
     upload(page, "mine.png", png((40, 30)))
-    calm(page.selectbox(key="sample").set_value("coffee").run())
+    calm(widget(page, "Sample").set_value("coffee").run())
     assert SAMPLES["coffee"].credit in texts(page)
     assert page.file_uploader[0].value is None
     upload(page, "mine.png", png((40, 30)))
@@ -408,7 +416,7 @@ def test_two_visitors_do_not_mix(page):
     assert red != blue
     assert page.session_state["picture"].image.getpixel((0, 0)) == (255, 0, 0)
     assert other.session_state["picture"].image.getpixel((0, 0)) == (0, 0, 255)
-    calm(other.number_input(key="row").set_value(0).run())
+    calm(widget(other, "Row").set_value(0).run())
     assert picker(calm(page.run()), "patches")["chosen"] is None
 
 

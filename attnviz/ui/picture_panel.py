@@ -8,7 +8,14 @@ from attnviz.errors import BadImage
 from attnviz.images import open_image
 from attnviz.samples import SAMPLES, sample_path
 from attnviz.ui.paste import paste_into_uploader
-from attnviz.ui.state import Picture, picture, show_picture, verbatim
+from attnviz.ui.state import (
+    Picture,
+    fresh_key,
+    note_shown,
+    picture,
+    show_picture,
+    verbatim,
+)
 
 KINDS = ("png", "jpg", "jpeg", "webp", "avif", "bmp", "gif", "tif", "tiff", "ppm", "heic", "heif")
 """What the uploader lets through; HEIC, so that its owner is told what to do with it."""
@@ -22,15 +29,19 @@ def choose_picture() -> Picture:
     state.replaced = state.pop("removed", None)
     shown = picture() or _show_sample(next(iter(SAMPLES)))
     st.subheader("Picture", anchor=False)
-    st.selectbox(
-        "Sample",
-        SAMPLES,
-        format_func=lambda name: SAMPLES[name].label,
-        key="sample",
-        placeholder="your own picture",
-        on_change=_show_chosen,
-        help="Photographs that come with attnviz.",
-    )
+    key = fresh_key("sample", shown.sample)
+    with st.container(key="sample"):
+        st.selectbox(
+            "Sample",
+            SAMPLES,
+            index=None if shown.sample is None else list(SAMPLES).index(shown.sample),
+            format_func=lambda name: SAMPLES[name].label,
+            key=key,
+            placeholder="your own picture",
+            on_change=_show_chosen,
+            args=(key,),
+            help="Photographs that come with attnviz.",
+        )
     st.file_uploader(
         "Or your own",
         type=KINDS,
@@ -48,9 +59,12 @@ def choose_picture() -> Picture:
     return shown
 
 
-def _show_chosen() -> None:
-    st.session_state.uploader += 1  # a new key makes a new uploader, which holds nothing
-    _show_sample(st.session_state.sample)
+def _show_chosen(key: str) -> None:
+    name = st.session_state[key]
+    note_shown("sample", name)
+    if name is not None:  # an emptied box shows again what it did
+        st.session_state.uploader += 1  # a new key makes a new uploader, which holds nothing
+        _show_sample(name)
 
 
 def _show_sample(name: str) -> Picture:

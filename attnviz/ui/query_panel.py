@@ -7,6 +7,7 @@ import streamlit as st
 from attnviz.ui.asked import Ground
 from attnviz.ui.cache import Observation
 from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.state import fresh_key, note_shown
 
 
 def choose_query(seen: Observation, ground: Ground) -> None:
@@ -26,13 +27,20 @@ def choose_query(seen: Observation, ground: Ground) -> None:
 
 
 def _choose_name(ground: Ground) -> None:
-    st.session_state.chip = ground.query if isinstance(ground.query, str) else None
+    name = ground.query if isinstance(ground.query, str) else None
+    key = fresh_key("name", name)
+
+    def ask() -> None:
+        note_shown("name", st.session_state[key])
+        ground.ask(st.session_state[key])
+
     st.pills(
         "Who asks",
         ground.layout.query_names,
+        default=name,
         format_func=ground.layout.query_label,
-        key="chip",
-        on_change=lambda: ground.ask(st.session_state.chip),
+        key=key,
+        on_change=ask,
         help="The **class token** gathers what the model says of the whole picture. A **register** "
         "is an extra token without a place.",
     )
@@ -40,26 +48,29 @@ def _choose_name(ground: Ground) -> None:
 
 def _choose_numbers(ground: Ground) -> None:
     """Row and column of the patch, empty while a named token asks."""
-    query, (rows, cols) = ground.query, ground.layout.grid
-    st.session_state.row, st.session_state.col = query if isinstance(query, tuple) else (None, None)
+    cell = ground.query if isinstance(ground.query, tuple) else None
+    key = fresh_key("cell", cell)
+    keys = f"{key}-row", f"{key}-col"
 
     def ask() -> None:
-        """One number is enough: the other starts at 0, and an emptied one stays as it was."""
-        typed = st.session_state.row, st.session_state.col
-        last = query if isinstance(query, tuple) else (0, 0)
-        row, col = (old if new is None else new for new, old in zip(typed, last, strict=True))
+        """One number is enough: the other stays what it was, or starts at 0."""
+        typed = (st.session_state[key] for key in keys)
+        row, col = (
+            old if new is None else new for new, old in zip(typed, cell or (0, 0), strict=True)
+        )
+        note_shown("cell", (row, col))  # a field left empty stays so: someone may be typing there
         ground.ask((row, col))
 
     with st.container(horizontal=True):
-        st.number_input(
-            "Row", 0, rows - 1, value=None, key="row", on_change=ask, placeholder=f"0 to {rows - 1}"
-        )
-        st.number_input(
-            "Column",
-            0,
-            cols - 1,
-            value=None,
-            key="col",
-            on_change=ask,
-            placeholder=f"0 to {cols - 1}",
-        )
+        for label, each, count, value in zip(
+            ("Row", "Column"), keys, ground.layout.grid, cell or (None, None), strict=True
+        ):
+            st.number_input(
+                label,
+                0,
+                count - 1,
+                value,
+                key=each,
+                on_change=ask,
+                placeholder=f"0 to {count - 1}",
+            )

@@ -1,4 +1,4 @@
-"""What one session remembers beside its widgets: its picture."""
+"""What one session remembers beside its widgets: its picture, and what widgets ought to show."""
 
 from __future__ import annotations
 
@@ -45,9 +45,26 @@ def picture() -> Picture | None:
 
 def show_picture(new: Picture) -> Picture:
     """Put another picture on the page; a patch of the former one asks no more."""
-    st.session_state.picture, st.session_state.sample = new, new.sample
+    st.session_state.picture = new
     asked.forget_place()
     return new
+
+
+def fresh_key(name: str, value: object) -> str:
+    """A widget's key: a new one, hence a new widget, when it is to show another value than it does.
+
+    Setting the value of a widget that lives on would not do: what a visitor does in the same moment
+    still brings the old value along, as if they had put it back.
+    """
+    number, shown = st.session_state.get(f"{name}/shown", (0, value))
+    st.session_state[f"{name}/shown"] = number + (shown != value), value
+    return f"{name}-{st.session_state[f'{name}/shown'][0]}"
+
+
+def note_shown(name: str, value: object) -> None:
+    """The visitor themselves brought the widget to this value: it keeps its key."""
+    number, _ = st.session_state[f"{name}/shown"]
+    st.session_state[f"{name}/shown"] = number, value
 
 
 def verbatim(text: str) -> str:

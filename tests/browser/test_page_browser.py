@@ -130,6 +130,23 @@ def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
     heading(page, "What the patch (row 29, column 0) attends to")
 
 
+def test_the_last_of_quick_picks_counts(visit):
+    page = visit()
+    for cell in [(10, 17), (3, 40), (20, 5), (12, 30)]:
+        click_cell(page, "patches", cell, (30, 45))
+    heading(page, "What the patch (row 12, column 30) attends to")
+    settle(page)
+    heading(page, "What the patch (row 12, column 30) attends to")
+    row, column = (page.get_by_role("spinbutton", name=name) for name in ("Row", "Column"))
+    expect(row).to_have_value("12")
+    row.fill("7")
+    row.press("Tab")  # to the buttons beside it; whoever goes on typing must not be disturbed
+    column.fill("8")
+    column.press("Enter")
+    heading(page, "What the patch (row 7, column 8) attends to")
+    expect(column).to_be_focused()
+
+
 def test_rollout_after_attention(visit):
     page = visit()
     first = source(page, "map")

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+pytest_plugins = ["visits"]  # for its browser
+
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
@@ -117,6 +119,18 @@ def visit(address, windows):
     assert mishaps == []
 
 
+AT_REST = """async element => {
+  let last = "";
+  for (let still = 0; still < 20;) {
+    await new Promise(requestAnimationFrame);
+    const now = JSON.stringify(element.getBoundingClientRect());
+    still = now === last ? still + 1 : 0;
+    last = now;
+  }
+}"""
+"""Waits until the page has finished moving an element about: a third of a second in one place."""
+
+
 def surface(page, key):
     return page.locator(f".st-key-{key} .surface")
 
@@ -159,6 +173,7 @@ def expect_outline(page, kind, cell):
     """The outline of that kind is drawn round that cell, to a tenth of a pixel."""
     rect = page.locator(f".st-key-photo .{kind} .over")
     expect(rect).to_be_visible()
+    surface(page, "photo").evaluate(AT_REST)
     rect.evaluate("e => { e.style.stroke = 'none' }")  # bounds would count the stroke in
     left, top, width, height = bounds(rect)
     rect.evaluate("e => { e.style.stroke = '' }")
@@ -351,6 +366,7 @@ def test_outlines_and_cells_follow_the_width(visit):
     for width in (1280, 500, 360, 901):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function("innerWidth === " + str(width))
+        surface(page, "photo").evaluate(AT_REST)
         _, _, wide, high = bounds(surface(page, "photo"))
         assert wide / high == pytest.approx(WIDTH / HEIGHT, abs=0.005)
         expect_outline(page, "chosen", picked[-1] if picked else (4, 7))
