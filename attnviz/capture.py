@@ -187,7 +187,8 @@ def tapped_pass(
             leave = partial(tap.leave, progress, number)
             for handle in (
                 site.module.register_forward_pre_hook(partial(tap.enter, caught)),
-                site.module.register_forward_hook(leave),
+                # First of all hooks: what another one computes is not the module's.
+                site.module.register_forward_hook(leave, prepend=True),
                 site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught)),
             ):
                 hooks.callback(handle.remove)

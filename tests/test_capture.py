@@ -487,6 +487,19 @@ def test_one_weight_is_as_good_as_many_and_a_row_larger_than_a_block_still_comes
     torch.testing.assert_close(layer.pull(weights), 2.5 * whole[:, 4])
 
 
+@pytest.mark.parametrize("keep", ["maps", "factors"])
+def test_a_softmax_in_somebody_elses_hook_is_not_the_layers(keep):
+    module = small_module()
+    vit = models.wrap(module)
+    expected = attnviz.observe(vit, small_input(), keep=keep).layers[1].probs()
+
+    def other(*_: object) -> None:
+        (torch.eye(7).expand(1, 3, 7, 7) * 9).softmax(-1)
+
+    module.blocks[1].attn.register_forward_hook(other)
+    assert torch.equal(attnviz.observe(vit, small_input(), keep=keep).layers[1].probs(), expected)
+
+
 def test_an_output_that_is_not_finite_is_refused():
     module = small_module()
     vit = models.wrap(module)
