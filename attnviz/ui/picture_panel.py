@@ -11,6 +11,7 @@ from attnviz.ui.paste import paste_into_uploader
 from attnviz.ui.state import (
     Picture,
     fresh_key,
+    is_live,
     note_shown,
     picture,
     show_picture,
@@ -60,6 +61,8 @@ def choose_picture() -> Picture:
 
 
 def _show_chosen(key: str) -> None:
+    if not is_live("sample", key):
+        return
     name = st.session_state[key]
     note_shown("sample", name)
     if name is not None:  # an emptied box shows again what it did

@@ -7,7 +7,7 @@ import streamlit as st
 from attnviz.ui.asked import Ground
 from attnviz.ui.cache import Observation
 from attnviz.ui.picker import pick_cell, picked_cell
-from attnviz.ui.state import fresh_key, note_shown
+from attnviz.ui.state import fresh_key, is_live, note_shown
 
 
 def choose_query(seen: Observation, ground: Ground) -> None:
@@ -31,8 +31,9 @@ def _choose_name(ground: Ground) -> None:
     key = fresh_key("name", name)
 
     def ask() -> None:
-        note_shown("name", st.session_state[key])
-        ground.ask(st.session_state[key])
+        if is_live("name", key):
+            note_shown("name", st.session_state[key])
+            ground.ask(st.session_state[key])
 
     st.pills(
         "Who asks",
@@ -54,6 +55,8 @@ def _choose_numbers(ground: Ground) -> None:
 
     def ask() -> None:
         """One number is enough: the other stays what it was, or starts at 0."""
+        if not is_live("cell", key):
+            return
         typed = (st.session_state[key] for key in keys)
         row, col = (
             old if new is None else new for new, old in zip(typed, cell or (0, 0), strict=True)

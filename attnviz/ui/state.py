@@ -61,6 +61,11 @@ def fresh_key(name: str, value: object) -> str:
     return f"{name}-{st.session_state[f'{name}/shown'][0]}"
 
 
+def is_live(name: str, key: str) -> bool:
+    """Whether the key is the newest one: what a removed widget said may arrive late."""
+    return bool(key == f"{name}-{st.session_state[f'{name}/shown'][0]}")
+
+
 def note_shown(name: str, value: object) -> None:
     """The visitor themselves brought the widget to this value: it keeps its key."""
     number, _ = st.session_state[f"{name}/shown"]

@@ -1,0 +1,116 @@
+"""A visitor's page without a browser, on small models that load at once."""
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from conftest import small_vit
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+import models
+from attnviz.errors import BadWeights
+from attnviz.ui import cache
+
+APP = Path(__file__).parents[1] / "app.py"
+
+# Small stand-ins on 32 × 48 pixels: 3 layers of 3 heads on 2 × 3 patches unless said otherwise.
+DISTILLED = "deit_small_distilled_patch16_224.fb_in1k"
+SMALLER = "deit_tiny_patch16_224.fb_in1k"
+SHALLOW = "vit_base_patch16_siglip_224.webli"
+FIXED = "vit_base_patch16_224.mae"
+FAR = "vit_small_patch16_224.dino"
+STAND_INS = {
+    DISTILLED: (("cls", "dist"), {}),
+    SMALLER: (("cls",), {"depth": 2, "num_heads": 2}),
+    SHALLOW: ((), {"depth": 1, "num_heads": 2, "patch_size": 8}),
+    FIXED: (("cls",), {"dynamic_img_size": False}),
+}
+
+
+@contextmanager
+def stand_ins(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Gives the names of the models that were loaded, in order.
+
+    `FAR` cannot be loaded, unless with random weights. What the page shares is empty before and
+    after.
+    """
+    names: list[str] = []
+
+    def load(name, *, pretrained=True):
+        names.append(name)
+        if name == FAR and pretrained:
+            raise BadWeights("The hub is far.")
+        prefix, changes = STAND_INS.get(name, (("cls",), {}))
+        vit = small_vit(prefix, **{"dynamic_img_size": True, **changes})
+        return replace(vit, name=name, random=not pretrained)
+
+    patch.setattr(models, "load", load)
+    st.cache_resource.clear()
+    yield names
+    st.cache_resource.clear()
+
+
+def visit():
+    return calm(AppTest.from_file(str(APP), default_timeout=60).run())
+
+
+def calm(at):
+    """The page, after it was made sure that nothing in it went wrong."""
+    assert [element.value for element in at.exception] == []
+    return at
+
+
+def picker(at, key):
+    """What a picker was given."""
+    protos = [element.proto for element in at.get("bidi_component")]
+    return json.loads(next(proto.json for proto in protos if proto.id.endswith(f"-{key}")))
+
+
+def texts(at):
+    return "\n".join(element.value for element in [*at.caption, *at.subheader, *at.warning])
+
+
+def widget(at, label):
+    """By its label: widgets that follow the picture or the query have keys that change."""
+    kinds = (at.selectbox, at.pills, at.number_input)
+    return next(each for kind in kinds for each in kind if each.label == label)
+
+
+def upload(at, name, data):
+    (uploader,) = at.file_uploader
+    return calm(uploader.set_value((name, data, "image/png")).run())
+
+
+def png(size, colour="red"):
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def record_on(at):
+    return cache.observations().find(at.session_state["seen"]).record
+
+
+def choose_model(at, name):
+    return calm(at.selectbox(key="model").set_value(name).run())
+
+
+def states_of(at, *labels):
+    ids = [widget(at, label).id for label in labels]
+    return [state for state in at._tree.get_widget_states().widgets if state.id in ids]
+
+
+def send_again(at, states):
+    """Run the page as a browser does that has not yet heard of the newest values."""
+    ids = {state.id for state in states}
+    sent = at._tree.get_widget_states()
+    fresh = [state for state in sent.widgets if state.id not in ids]
+    del sent.widgets[:]
+    sent.widgets.extend([*fresh, *states])
+    calm(at._run(sent))

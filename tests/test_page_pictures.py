@@ -1,0 +1,133 @@
+"""The page and its visitors' pictures: good ones, odd ones and bad ones, and whose they are."""
+
+import re
+
+import pytest
+from odd_pictures import OPENED, REFUSED
+from page_visit import (
+    calm,
+    picker,
+    png,
+    send_again,
+    stand_ins,
+    states_of,
+    texts,
+    upload,
+    visit,
+    widget,
+)
+
+from attnviz.samples import SAMPLES
+from attnviz.ui import cache
+from attnviz.ui.state import verbatim
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A visitor's page, drawn once."""
+    with stand_ins(monkeypatch):
+        yield visit()
+
+
+REFUSED_HERE = ["empty", "text", "PDF", "HEIC", "PNG without pixels", "pixel bomb", "SVG"]
+OPENED_HERE = ["one pixel", "a ribbon", "a pole", "CMYK JPEG, white", "animated GIF"]
+
+
+@pytest.mark.parametrize("kind", REFUSED_HERE)
+def test_a_bad_file_gets_a_sentence_and_the_page_keeps_what_it_had(page, kind):
+    make, reason = REFUSED[kind]
+    widget(page, "Row").set_value(1).run()
+    before = [picker(page, key) for key in ("patches", "map", "mosaic")]
+    upload(page, "some *file*.png", make())
+    (error,) = page.error
+    assert error.value.startswith("`some *file*.png`: ") and re.search(reason, error.value)
+    assert [picker(page, key) for key in ("patches", "map", "mosaic")] == before
+    calm(page.slider(key="layer").set_value(0).run())
+    upload(page, "good.png", png((40, 30)))
+    assert not page.error
+    assert "`good.png`**, 40 × 30 pixels" in texts(page)
+
+
+@pytest.mark.parametrize("kind", OPENED_HERE)
+def test_an_odd_picture_is_explained(page, kind):
+    make, (width, height), *_ = OPENED[kind]
+    upload(page, "odd.png", make())
+    assert not page.error
+    assert f"`odd.png`**, {width} × {height} pixels" in texts(page)
+    assert max(picker(page, "patches")["size"]) <= 1000  # no more than the screen needs
+
+
+@pytest.mark.parametrize("replaced_in_one_step", [True, False])
+def test_an_upload_outlives_a_bad_file_in_its_place(page, replaced_in_one_step):
+    upload(page, "mine.png", png((40, 30)))
+    assert widget(page, "Sample").value is None
+    if not replaced_in_one_step:  # as browsers do it
+        calm(page.file_uploader[0].set_value(None).run())
+    upload(page, "bad.png", b"?")
+    assert page.error and "`mine.png`" in texts(page)
+    assert widget(page, "Sample").value is None
+    calm(page.file_uploader[0].set_value(None).run())
+    assert not page.error
+    assert widget(page, "Sample").value == next(iter(SAMPLES))
+
+
+def test_a_click_that_still_brings_the_old_sample_along_does_not_undo_an_upload(page):
+    stale = states_of(page, "Sample")
+    upload(page, "mine.png", png((40, 30)))
+    send_again(page, stale)
+    assert "`mine.png`" in texts(page)
+
+
+def test_a_bad_file_long_after_a_removal_brings_nothing_back(page):
+    upload(page, "mine.png", png((40, 30)))
+    calm(page.file_uploader[0].set_value(None).run())
+    calm(page.slider(key="layer").set_value(0).run())
+    upload(page, "bad.png", b"?")
+    assert page.error and "mine.png" not in texts(page)
+
+
+def test_a_chosen_sample_takes_the_place_of_an_upload(page):
+    upload(page, "mine.png", png((40, 30)))
+    calm(widget(page, "Sample").set_value("coffee").run())
+    assert SAMPLES["coffee"].credit in texts(page)
+    assert page.file_uploader[0].value is None
+    upload(page, "mine.png", png((40, 30)))
+    calm(page.file_uploader[0].set_value(None).run())
+    assert SAMPLES["coffee"].credit in texts(page)
+
+
+def test_two_visitors_do_not_mix(page):
+    other = visit()
+    upload(page, "mine.png", png((40, 30), "red"))
+    upload(other, "mine.png", png((40, 30), "blue"))
+    for at in (page, other, page, other):
+        calm(at.run())
+    red, blue = (picker(at, "patches")["picture"] for at in (page, other))
+    assert red != blue
+    assert page.session_state["picture"].image.getpixel((0, 0)) == (255, 0, 0)
+    assert other.session_state["picture"].image.getpixel((0, 0)) == (0, 0, 255)
+    calm(widget(other, "Row").set_value(0).run())
+    assert picker(calm(page.run()), "patches")["chosen"] is None
+
+
+def test_the_same_picture_is_run_once_for_all(page, monkeypatch):
+    passes = []
+    observe = cache.observe
+    monkeypatch.setattr(cache, "observe", lambda *a, **k: passes.append(a) or observe(*a, **k))
+    other = visit()
+    upload(page, "one.png", png((40, 30)))
+    upload(other, "two.png", png((40, 30)))
+    calm(page.slider(key="alpha").set_value(0.1).run())
+    assert len(passes) == 1
+    # But what one of them calls it stays with them.
+    calm(other.toggle(key="chart").set_value(True).run())
+    chart = other.get("plotly_chart")[0].proto.spec
+    assert "two.png" in chart and "one.png" not in chart
+
+
+@pytest.mark.parametrize(
+    "name", ["a_b_c.png", "*a*", "![x](http://example.org/x.png)", "a`b", "``"]
+)
+def test_a_file_name_is_not_read_as_markdown(name):
+    code = verbatim(name)
+    assert code[0] == code[-1] == "`" and "`" not in code[1:-1]
