@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,26 +69,55 @@ def _draw(given: argparse.Namespace) -> None:
     drawing = {name: value for name in _DRAWING if (value := getattr(given, name)) is not None}
     output, _ = export.plan(given.output, **drawing)
     size, query = _size(given.size), _query(given.query)
+    asked = _asked(given)
     image = open_image(given.picture)
-    if output.exists() and output.samefile(given.picture):
+    try:
+        itself = output.exists() and output.samefile(given.picture)
+    except OSError as error:
+        raise BadOption(f"{output} can't be written: {error.strerror}.") from error
+    if itself:
         raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
     if sys.stderr.isatty():
         print(f"loading {given.model} …", file=sys.stderr)
     vit = models.load(
         given.model,
         pretrained=not given.random,
-        seed=given.seed,
+        seed=given.seed or 0,
         checkpoint=given.checkpoint,
         image_size=size,
         device=given.device,
     )
     record = observe(vit, image, keep=given.keep, fit=given.fit, progress=_progress())
-    asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
     heat = explain(record, given.method, query=query, **asked).named(Path(given.picture).name)
     heat.save(output, **drawing)
-    print(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
+    _say(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
     for note in heat.notes:
-        print(f"note: {note}")
+        _say(f"note: {note}")
+
+
+def _say(line: str) -> None:
+    """Print, where there is somebody to print to: the file is written anyway."""
+    with suppress(OSError, UnicodeError):
+        print(line, flush=True)
+
+
+def _asked(given: argparse.Namespace) -> dict[str, Any]:
+    """The method's options that were given; contradictions are known before a model runs."""
+    if given.random and given.checkpoint:
+        raise BadOption("--random and --checkpoint came: give one of them.")
+    if given.seed is not None and not given.random:
+        raise BadOption("--seed is of random weights: give --random with it.")
+    if not 0 <= (given.seed or 0) < 2**63:
+        raise BadOption(f"A seed is a whole number from 0 to 2^63 - 1; {given.seed} came.")
+    asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
+    own = METHODS[given.method].options
+    for name in asked:
+        if name not in own:
+            flags = ", ".join(f"--{each.replace('_', '-')}" for each in own)
+            raise BadOption(
+                f"--method {given.method} has no --{name.replace('_', '-')}; it has {flags}."
+            )
+    return asked
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--model", default="dinov2-small", help="a timm name, or %(default)s (the default)")
     add("--checkpoint", metavar="FILE", help="your own weights, a .safetensors file")
     add("--random", action="store_true", help="random weights: an untrained model")
-    add("--seed", type=int, default=0, help="of the random weights (%(default)s)")
+    add("--seed", type=int, help="of the random weights (0)")
     add("--size", metavar="N or ROWSxCOLS", help="input in pixels (the model's own)")
     fits = "how the picture meets that size (%(default)s: a grid of the picture's own shape)"
     add("--fit", choices=FITS, default="aspect", help=fits)
@@ -164,10 +194,10 @@ def _size(text: str | None) -> int | tuple[int, int] | None:
 
 
 def _query(text: str | None) -> Query | None:
-    if text is None or not text[:1].isdigit():
+    if text is None or "," not in text:
         return text
     try:
-        row, col = (int(number) for number in text.split(","))
+        row, col = (int(number) for number in text.strip("()[] ").split(","))
     except ValueError:
         raise BadOption(f"A patch is ROW,COL, such as 4,20; {text!r} came.") from None
     return row, col

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from attnviz.contract import AttentionSite, LoadedViT
-from attnviz.errors import BadOption, CaptureFailed
+from attnviz.errors import AttnVizError, BadOption, CaptureFailed
 from attnviz.record import Factors, LayerAttention, Maps
 
 KEEPS = ("maps", "factors", "auto")
@@ -58,6 +58,7 @@ class Tap(TorchFunctionMode):
         self.caught = {site.name: Caught(number) for number, site in enumerate(sites)}
         self.store: Tensor | None = None  # (layer, 2, head, token, channel): queries and keys
         self.running: Caught | None = None
+        self.stopped: Exception | None = None  # what `progress` raised
         self.check = check
 
     def enter(self, caught: Caught, *_: object) -> None:
@@ -69,7 +70,11 @@ class Tap(TorchFunctionMode):
         """After it ran; `progress` may raise, to stop the pass."""
         self.running = None
         if progress is not None:
-            progress(number, len(self.caught))
+            try:
+                progress(number, len(self.caught))
+            except Exception as error:
+                self.stopped = error
+                raise
 
     def arrive(self, caught: Caught, _: nn.Module, given: tuple[Tensor, ...]) -> None:
         """Before the projection runs: what reached it."""
@@ -192,9 +197,30 @@ def tapped_pass(
                 site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught)),
             ):
                 hooks.callback(handle.remove)
-        with tap:
+        with tap, _named_failures(vit, tap, tensor):
             output = vit.module(tensor)
     return tap, output
+
+
+@contextmanager
+def _named_failures(vit: LoadedViT, tap: Tap, tensor: Tensor) -> Iterator[None]:
+    """A pass that fails says whose it was; what `progress` raised, to stop it, stays itself."""
+    try:
+        yield
+    except AttnVizError:
+        raise
+    except Exception as error:
+        if error is tap.stopped:
+            raise
+        if isinstance(error, MemoryError) or "memory" in str(error):
+            size = " × ".join(str(side) for side in tensor.shape[-2:])
+            raise BadOption(
+                f"There is too little memory to run {vit.name} on {size} pixels: choose a smaller"
+                ' size, or keep="factors".'
+            ) from error
+        raise CaptureFailed(
+            f"{vit.name} failed in its own forward pass: {type(error).__name__}: {error}"
+        ) from error
 
 
 @contextmanager

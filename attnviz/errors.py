@@ -31,6 +31,11 @@ class UnsupportedModel(AttnVizError):
 class BadWeights(AttnVizError):
     """Weights are missing, damaged, or do not fit the model."""
 
+    def __init__(self, reason: str, way_out: str = "") -> None:
+        """What is wrong, and in Python's and the command line's words what to do about it."""
+        super().__init__(f"{reason} {way_out}".strip())
+        self.reason = reason
+
 
 class CaptureFailed(AttnVizError):
     """A layer's attention could not be captured, or is not what the layer used."""

@@ -59,6 +59,11 @@ def observe(
     """
     if target is not None:
         raise BadOption("No method here uses a target yet: leave target out.")
+    if not isinstance(vit, LoadedViT):
+        raise BadOption(
+            f"A loaded model is observed; {type(vit).__name__} came. Load one with models.load, or"
+            " make your own module ready with models.wrap."
+        )
     known_fit = as_fit(fit)
     verify_once(vit)
     if isinstance(source, Tensor):
@@ -132,6 +137,7 @@ def _upright_rgb(source: object) -> Image.Image:
     # A picture that Pillow opened may lie on its side, be transparent, or break off; one that
     # open_image gave is plain pixels and passes as it is.
     plain = type(source) is Image.Image and source.mode == "RGB" and not source.info
+    plain = plain and min(source.size) > 0
     return source if plain else open_image(source)
 
 

@@ -50,6 +50,10 @@ def plan(
         )
     if not overwrite and target.exists():
         raise BadOption(f"{target} exists. Choose another name, or overwrite=True.")
+    if "\0" in str(target) or not target.parent.is_dir():
+        raise BadOption(
+            f"{str(target)!r} can't be written: there is no such folder. Make it first."
+        )
     return target, _paper(options)
 
 
@@ -152,9 +156,10 @@ def _write(target: Path, content: bytes) -> Path:
             file.write(content)
         part.replace(target)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         raise BadOption(
             f"{target} can't be written: {error.strerror or error}. Choose another place."
         ) from error
+    finally:
+        with suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)  # it is still there only if something failed
     return target

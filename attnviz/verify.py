@@ -27,7 +27,8 @@ class LayerCheck:
     """Largest |A V − what reached the projection|, over the largest value of the latter."""
 
 
-_CHECKED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+_PROVED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+"""What each proved model was made of at the time."""
 
 
 def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ...]:
@@ -53,15 +54,31 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
                     f" most {tolerance:g} is allowed). It is not drawn."
                 )
             checks.append(check)
-    _CHECKED[vit.module] = True
+    _PROVED[vit.module] = _make(vit.module)
     return tuple(checks)
 
 
 def verify_once(vit: LoadedViT) -> None:
-    """Verify a model the first time it is observed."""
+    """Verify a model the first time it is observed, and again once it is made otherwise."""
     with vit.lock:
-        if vit.module not in _CHECKED:
+        if _PROVED.get(vit.module) != _make(vit.module):
             verify(vit)
+
+
+def _make(module: nn.Module) -> int:
+    """A number for which submodules there are, and what was put on them: hooks, other forwards."""
+    return hash(
+        tuple(
+            (
+                id(part),
+                type(part),
+                part.__dict__.get("forward"),
+                *map(id, part._forward_hooks.values()),
+                *map(id, part._forward_pre_hooks.values()),
+            )
+            for part in module.modules()
+        )
+    )
 
 
 def _check(name: str, route: Route, caught: Caught) -> LayerCheck:
@@ -69,6 +86,10 @@ def _check(name: str, route: Route, caught: Caught) -> LayerCheck:
     if caught.values is None or caught.mixed is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
     attention = source.block(0, source.shape[1])
+    if not all(bool(torch.isfinite(t).all()) for t in (attention, caught.values, caught.mixed)):
+        raise CaptureFailed(
+            f"Layer {name} computes values that are not finite: check the weights and the input."
+        )
     ours = rearrange(attention @ caught.values[0].float(), "head query ch -> query (head ch)")
     theirs = caught.mixed[0].float()
     if ours.shape != theirs.shape:

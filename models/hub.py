@@ -21,8 +21,8 @@ ANSWER_WITHIN = 8.0
 """Seconds that the hub has for its first answer, name lookup and redirects included."""
 
 WAY_OUT = (
-    "Without the hub: give checkpoint=FILE.safetensors, use the default model 'dinov2-small', or"
-    " pretrained=False for random weights."
+    "Without the hub there are weights of your own (checkpoint=FILE, --checkpoint FILE), the"
+    " default model 'dinov2-small', and random weights (pretrained=False, --random)."
 )
 
 
@@ -41,8 +41,8 @@ def fetch(repo: str) -> Path:
         return Path(cached)
     if constants.HF_HUB_OFFLINE:
         raise BadWeights(
-            f"{repo} is not in the hub's local cache, and HF_HUB_OFFLINE forbids to fetch it."
-            f" {WAY_OUT}"
+            f"{repo} is not in the hub's local cache, and HF_HUB_OFFLINE forbids to fetch it.",
+            WAY_OUT,
         )
     try:
         # hf_hub_download tries again and again for 23 s when there is no network; this does not.
@@ -50,13 +50,15 @@ def fetch(repo: str) -> Path:
         return Path(hf_hub_download(repo, FILE, revision=version))
     except EntryNotFoundError as error:
         raise BadWeights(
-            f"{repo} on the Hugging Face hub has no {FILE}, and pickles are never opened. {WAY_OUT}"
+            f"{repo} on the Hugging Face hub has no {FILE}, and pickles are never opened.",
+            WAY_OUT,
         ) from error
     except Exception as error:  # the client's own errors, its HTTP library's, the system's
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BadWeights(
             f"The weights of {repo} are not in the hub's local cache and could not be fetched from"
-            f" the Hugging Face hub: {reason}. {WAY_OUT}"
+            f" the Hugging Face hub: {reason}.",
+            WAY_OUT,
         ) from error
 
 

@@ -33,13 +33,15 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
         BadWeights: the file is missing, damaged, of another kind, or holds NaN or infinity.
     """
     path, start = Path(path), b""
+    if path.exists() and not path.is_file():
+        raise BadWeights(f"{path} is not a file. Give the path of a safetensors file.")
     try:
         with path.open("rb") as file:
             start = file.read(4)
         with safe_open(path, framework="pt") as stored:
             # Copies, so that nothing that happens to the file later reaches the model.
             names = list(stored.keys())
-            state = {name: stored.get_tensor(name).to(torch.float32, copy=True) for name in names}
+            state = {name: _number(stored.get_tensor(name), name, path.name) for name in names}
     except OSError as error:
         raise BadWeights(
             f"The checkpoint {path} cannot be read: {error.strerror}. Give the path of a"
@@ -60,6 +62,16 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
                 " the training diverged."
             )
     return state
+
+
+def _number(tensor: Tensor, name: str, source: str) -> Tensor:
+    """A copy in float32; whole numbers are a quantised file's, whose scales would be missing."""
+    if not tensor.is_floating_point():
+        raise BadWeights(
+            f"The tensor {name} in {source} is {str(tensor.dtype).removeprefix('torch.')}, not"
+            " floating point: quantised weights are not read. Give the file they were made from."
+        )
+    return tensor.to(torch.float32, copy=True)
 
 
 def _pickle_message(name: str) -> str:

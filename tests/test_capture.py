@@ -500,6 +500,54 @@ def test_a_softmax_in_somebody_elses_hook_is_not_the_layers(keep):
     assert torch.equal(attnviz.observe(vit, small_input(), keep=keep).layers[1].probs(), expected)
 
 
+def test_a_model_that_was_made_otherwise_is_proved_again(monkeypatch):
+    module = small_module()
+    vit = models.wrap(module)
+    attnviz.observe(vit, small_input())
+    attention = module.blocks[1].attn
+    other = Mutters(attention, "sharpened after softmax")
+    monkeypatch.setattr(attention, "forward", other.forward)
+    with pytest.raises(attnviz.CaptureFailed, match=r"blocks\.1\.attn"):
+        attnviz.observe(vit, small_input())
+
+
+def test_a_pass_that_fails_says_whose_it_was():
+    module = small_module()
+    vit = models.wrap(module)
+    attnviz.verify(vit)
+    before = state_of(module)
+    module.norm.register_forward_hook(fail := lambda *_: 1 / 0)
+    with pytest.raises(attnviz.CaptureFailed, match="failed in its own forward pass: ZeroDivision"):
+        attnviz.observe(vit, small_input())
+    module.norm._forward_hooks.clear()
+    assert callable(fail)
+    assert_same_state(before, state_of(module))
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_too_little_memory_is_said_in_words(error):
+    module = small_module()
+    vit = models.wrap(module)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    module.norm.register_forward_hook(fail)
+    with pytest.raises(attnviz.BadOption, match=r"too little memory to run .* 32 × 48"):
+        attnviz.observe(vit, small_input())
+
+
+def test_what_is_not_a_loaded_model_is_refused():
+    with pytest.raises(attnviz.BadOption, match=r"models\.wrap"):
+        attnviz.observe(small_module(), small_input())
+    with pytest.raises(attnviz.BadOption, match="str came"):
+        attnviz.observe("dinov2-small", small_input())
+    with pytest.raises(attnviz.AttnVizError):
+        attnviz.observe(small_vit(), Image.new("RGB", (0, 0)))
+
+
 def test_an_output_that_is_not_finite_is_refused():
     module = small_module()
     vit = models.wrap(module)

@@ -87,7 +87,7 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--model", "swin_tiny_patch4_window7_224"], "swin"),
     (["picture.png", "-o", "o.png", "--method", "grad"], "rollout"),
     (["picture.png", "-o", "o.png", "--layer", "99", "--method", "attention"], "0 to 11"),
-    (["picture.png", "-o", "o.png", "--layer", "1", "--method", "rollout"], "rollout"),
+    (["picture.png", "-o", "o.png", "--layer", "1", "--method", "rollout"], "no --layer"),
     (["picture.png", "-o", "o.png", "--query", "9,9"], "rows 0 to 3"),
     (["picture.png", "-o", "o.png", "--query", "1,b"], "ROW,COL"),
     (["picture.png", "-o", "o.png", "--query", "reg1"], "cls"),
@@ -97,7 +97,23 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--alpha", "much"], "--help"),
     (["picture.png", "-o", "o.png", "--dpi", "0"], "dpi"),
     (["picture.png", "-o", "o.png", "--device", "abacus"], "abacus"),
-    (["picture.png", "-o", "o.png", "--checkpoint", "picture.png"], "safetensors"),
+    (
+        [
+            "picture.png",
+            "-o",
+            "o.png",
+            "--model",
+            "vit_tiny_patch16_224",
+            "--checkpoint",
+            "picture.png",
+        ],
+        "safetensors",
+    ),
+    (["picture.png", "-o", "o.png", "--checkpoint", "w.safetensors"], "give one of them"),
+    (["picture.png", "-o", "o.png", "--model", "dinov2-small", "--seed", "7"], "--random"),
+    (["picture.png", "-o", "o.png", "--seed", "99999999999999999999"], "2^63"),
+    (["picture.png", "-o", "o.png", "--head", "3", "--method", "rollout"], "no --head"),
+    (["picture.png", "-o", "x" * 300 + ".png"], "too long"),
     (["picture.png"], "--output"),
 ]
 

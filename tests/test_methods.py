@@ -134,6 +134,24 @@ def test_of_equal_weights_the_first_are_discarded(discard):
     assert heat.values.ravel() == pytest.approx(expected)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.float64, (2, 1, 7, 7), elements=st.sampled_from([0.0, 0.0, 1.0, 2.0])),
+    st.floats(0, 0.99),
+    st.sampled_from(["row", "global"]),
+)
+def test_ties_are_broken_as_the_slow_twin_breaks_them(scores, ratio, discard):
+    maps = [oracles.softmax(layer).astype(np.float32).astype(np.float64) for layer in scores]
+    heat = attnviz.explain(
+        record_of(maps, ("cls",), (2, 3)),
+        "rollout",
+        discard_ratio=ratio,
+        discard=discard,
+    )
+    expected = oracles.rollout(maps, ratio=ratio, discard=discard, prefix=1)
+    assert heat.values.ravel() == pytest.approx(expected[0, 1:], abs=1e-6)
+
+
 def test_29_hundredths_of_100_patches_are_29():
     maps = random_maps(1, 1, 100)
     heat = attnviz.explain(

@@ -67,8 +67,7 @@ def test_an_upload_outlives_a_bad_file_in_its_place(page, replaced_in_one_step):
     assert page.error and "`mine.png`" in texts(page)
     assert widget(page, "Sample").value is None
     calm(page.file_uploader[0].set_value(None).run())
-    assert not page.error
-    assert widget(page, "Sample").value == next(iter(SAMPLES))
+    assert not page.error and "`mine.png`" in texts(page)  # the bad one was never shown
 
 
 def test_a_click_that_still_brings_the_old_sample_along_does_not_undo_an_upload(page):

@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import json
+import os
 import pickle
 import struct
 import sys
@@ -382,8 +383,23 @@ def test_what_torch_saves_is_refused_by_what_it_is_not_by_its_name(tmp_path):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(BadWeights, match="No such file"):
         models.load("test_vit", checkpoint=tmp_path / "nowhere.safetensors")
-    with pytest.raises(BadWeights, match="directory"):
+    with pytest.raises(BadWeights, match="not a file"):
         models.load("test_vit", checkpoint=str(tmp_path))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
+def test_a_quantised_file_is_refused_by_the_tensors_name(tmp_path, dtype):
+    state = models.load("test_vit", pretrained=False).module.state_dict()
+    state["blocks.0.attn.qkv.weight"] = state["blocks.0.attn.qkv.weight"].to(dtype)
+    save_file(state, tmp_path / "w.safetensors")
+    with pytest.raises(BadWeights, match=r"blocks\.0\.attn\.qkv\.weight .* not\s+floating point"):
+        models.load("test_vit", checkpoint=tmp_path / "w.safetensors")
+
+
+def test_a_pipe_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadWeights, match="not a file"):
+        models.load("test_vit", checkpoint=tmp_path / "pipe")
 
 
 def test_a_good_file_may_begin_like_a_pickle(tmp_path):

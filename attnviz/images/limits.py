@@ -16,7 +16,9 @@ MAX_SIDE = 30_000
 MAX_PIXELS = 89_000_000
 """Pixels of the largest picture of any kind; only JPEGs get so far. Beyond, Pillow warns."""
 MAX_SCANS = 1000
-"""Passes over a progressive JPEG; each takes time for all its pixels, however few its bytes."""
+"""Passes over a progressive JPEG; no camera makes as many as a hundred."""
+MAX_SCANNED = 5_000_000_000
+"""Pixels times passes of one: some seconds of decoding, however few its bytes."""
 
 COPY = 8
 """Bytes a pixel that any picture takes: 4 decoded, and 4 for the copy that is RGB, or upright."""
@@ -77,8 +79,8 @@ def check_size(image: Image.Image, *, name: str) -> None:
 def too_heavy(name: str) -> BadImage:
     """The error for a file whose metadata or tables, with its pixels or alone, take too much."""
     return BadImage(
-        f"{name} carries so much besides its pixels (text, profiles, tables, tiles) that it would"
-        " take too much memory: save it again without metadata."
+        f"{name} would take too much memory with its pixels and all that it carries besides (text,"
+        " profiles, tables, tiles): make it smaller, or save it again as a plain JPEG."
     )
 
 
@@ -100,10 +102,10 @@ def _jpeg_coefficients(image: JpegImagePlugin.JpegImageFile, file: File, name: s
     whole = first_scan(file) == image.layers
     passes = scans(file) if progressive else 1
     file.seek(place)  # where Pillow left it
-    if passes > MAX_SCANS:
+    if passes > MAX_SCANS or passes * image.width * image.height > MAX_SCANNED:
         raise BadImage(
-            f"{name} is a JPEG of more than {MAX_SCANS} passes, which would take minutes to decode:"
-            " save it again as an ordinary JPEG."
+            f"{name} is a JPEG of {passes} passes, which would take long to decode: save it again"
+            " as an ordinary JPEG."
         )
     if whole and not progressive:
         return 0.0

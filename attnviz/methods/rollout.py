@@ -85,9 +85,18 @@ def _fused(
     values = rearrange(patches, "query key -> 1 (query key)") if discard == "global" else patches
     # A little over, so that 0.29 of 100 is 29 in floating point too.
     count = int(ratio * values.shape[-1] + 1e-9)
-    weakest = values.argsort(dim=-1, stable=True)[:, :count]
-    kept = values.scatter(-1, weakest, 0.0)
+    kept = _without_weakest(values, count)
     patches.copy_(rearrange(kept, "... (query key) -> (... query) key", key=patches.shape[1]))
     total = fused.sum(-1, keepdim=True)
     identity = torch.eye(len(fused), device=fused.device)
     return torch.where(total > 0, fused / total.clamp_min(1e-30), identity)
+
+
+def _without_weakest(values: Float[Tensor, "row value"], count: int) -> Float[Tensor, "row value"]:
+    """Each row with its `count` smallest values set to 0; of equals the first are."""
+    if not count:
+        return values
+    bound = values.kthvalue(count, dim=-1, keepdim=True).values
+    equal = values == bound
+    left = count - (values < bound).sum(-1, keepdim=True)
+    return values.masked_fill((values < bound) | (equal & (equal.cumsum(-1) <= left)), 0.0)

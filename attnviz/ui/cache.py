@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from threading import Lock
 
@@ -56,6 +57,8 @@ class Observation:
     """(method, query=…, **options), as `attnviz.explain`."""
     tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
     """Each head's map for one query; read-only."""
+    computing: Lock = field(default_factory=Lock)
+    """Held by whoever computes a map: a run that was cut off must not go on beside the next."""
 
     @classmethod
     def of(cls, record: AttentionRecord) -> Observation:
@@ -66,6 +69,10 @@ class Observation:
             lru_cache(32)(partial(explain, record)),
             lru_cache(32)(partial(_tiles, record)),
         )
+
+    def turn(self, waiting: Callable[[], object]) -> AbstractContextManager[None]:
+        """One computation at a time; `waiting` may raise, to give it up."""
+        return _turn(self.computing, waiting)
 
     @property
     def shown_box(self) -> Box:
@@ -103,6 +110,17 @@ def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer he
     return values
 
 
+@contextmanager
+def _turn(lock: Lock, waiting: Callable[[], object]) -> Iterator[None]:
+    """Hold the lock; while somebody else does, call `waiting` twice a second."""
+    while not lock.acquire(timeout=0.5):
+        waiting()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class Observations:
     """The least recently used go first, bounded in bytes. One pass at a time, whoever asks."""
 
@@ -119,11 +137,19 @@ class Observations:
             self._kept.move_to_end(request)
             return self._kept[request]
 
-    def get(self, request: Request, make: Callable[[], AttentionRecord]) -> Observation:
-        """The observation of a request, made if it is not kept."""
+    def get(
+        self,
+        request: Request,
+        make: Callable[[], AttentionRecord],
+        waiting: Callable[[], object] = lambda: None,
+    ) -> Observation:
+        """The observation of a request, made if it is not kept.
+
+        `waiting` is called now and then while another visitor's pass runs; it may raise, to stop.
+        """
         if (found := self.find(request)) is not None:
             return found
-        with self._passing:
+        with _turn(self._passing, waiting):
             if (found := self.find(request)) is not None:
                 return found
             made = Observation.of(make())
@@ -147,7 +173,11 @@ def observations() -> Observations:
 
 
 def observation(
-    vit: models.TimmViT, picture: Picture, fit: Fit, progress: capture.Progress
+    vit: models.TimmViT,
+    picture: Picture,
+    fit: Fit,
+    progress: capture.Progress,
+    waiting: Callable[[], object],
 ) -> tuple[Request, Observation]:
     """Observe a picture, or find that it has been observed.
 
@@ -165,5 +195,5 @@ def observation(
             ) from error
 
     if observations().find(request) is None:
-        progress(0, len(vit.sites))  # also while another visitor's pass is waited for
-    return request, observations().get(request, make)
+        progress(0, len(vit.sites))
+    return request, observations().get(request, make, waiting)

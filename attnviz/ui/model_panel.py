@@ -90,7 +90,7 @@ def _stay(name: str, error: AttnVizError) -> None:
             f"{wanted} could not be loaded, and the page stays with {kept}. To see {wanted}"
             " untrained, switch on *Random weights* before you choose it."
         )
-        st.session_state.model_why = str(error)
+        st.session_state.model_why = getattr(error, "reason", str(error))
         st.session_state.model_stays = loaded
         st.rerun()
 

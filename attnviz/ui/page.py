@@ -81,8 +81,11 @@ def _observe(vit: models.TimmViT, picture: Picture, fit: Fit, status: Place) -> 
     def progress(done: int, total: int) -> None:
         status.progress(done / total, f"Running {vit.name}: layer {done} of {total}")
 
+    def waiting() -> None:
+        status.progress(0.0, "Waiting until another visitor's picture is done")
+
     try:
-        st.session_state.seen, seen = cache.observation(vit, picture, fit, progress)
+        st.session_state.seen, seen = cache.observation(vit, picture, fit, progress, waiting)
         st.session_state.seen_name = picture.name.strip("`")
     finally:
         status.empty()
@@ -107,7 +110,9 @@ def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
     with left:
         choose_query(seen, ground)
         _show_provenance(record)
-    with status, st.spinner("Computing the map …", show_time=True):
+    place = st.empty()
+    with seen.turn(place.empty), status, st.spinner("Computing the map …", show_time=True):
+        place.empty()  # a run that was cut off while it waited ends here
         tiles = seen.tiles(ground.query)
         heat = seen.explain(asked.method, query=ground.query, **asked.options)
     # What others call the same picture is not kept with it.

@@ -18,9 +18,6 @@ from attnviz.ui.state import (
     verbatim,
 )
 
-KINDS = ("png", "jpg", "jpeg", "webp", "avif", "bmp", "gif", "tif", "tiff", "ppm", "heic", "heif")
-"""What the uploader lets through; HEIC, so that its owner is told what to do with it."""
-
 
 def choose_picture() -> Picture:
     """The widgets; gives the picture to explain, always one that opened."""
@@ -28,11 +25,12 @@ def choose_picture() -> Picture:
     state.setdefault("uploader", 0)
     # A new file in place of another comes as a removal in one run and the file in the next.
     state.replaced = state.pop("removed", None)
+    new_session = picture() is None
     shown = picture() or _show_sample(next(iter(SAMPLES)))
     st.subheader("Picture", anchor=False)
     key = fresh_key("sample", shown.sample)
     with st.container(key="sample"):
-        st.selectbox(
+        chosen = st.selectbox(
             "Sample",
             SAMPLES,
             index=None if shown.sample is None else list(SAMPLES).index(shown.sample),
@@ -43,9 +41,9 @@ def choose_picture() -> Picture:
             args=(key,),
             help="Photographs that come with attnviz.",
         )
+    # Any kind of file: `open_image` says what is wrong with one, the uploader would not.
     st.file_uploader(
         "Or your own",
-        type=KINDS,
         key=(key := f"upload-{state.uploader}"),
         on_change=_show_upload,
         args=(key,),
@@ -53,6 +51,10 @@ def choose_picture() -> Picture:
         "It is kept for this visit only.",
     )
     paste_into_uploader()
+    if new_session and chosen is not None and chosen != shown.sample:
+        # The server was started again under an open page, which still shows another sample.
+        note_shown("sample", chosen)
+        shown = _show_sample(chosen)
     if error := state.get("picture_error"):
         st.error(error, icon=":material/broken_image:")
     width, height = shown.image.size
@@ -81,6 +83,9 @@ def _show_sample(name: str) -> Picture:
 
 def _show_upload(key: str) -> None:
     state = st.session_state
+    if state[key] is None and state.get("picture_error"):
+        state.picture_error = None  # what is taken away was never shown
+        return
     if state[key] is None:
         state.removed = picture()
         _show_sample(state.last_sample)
