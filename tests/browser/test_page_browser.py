@@ -232,8 +232,10 @@ def test_a_bad_file_gets_one_sentence_and_the_page_keeps_the_last_upload(visit):
     settle(page)
     assert source(page, "patches") == shown
     page.get_by_role("button", name="Remove notes.png").click()
-    caption(page, "451 × 300 pixels")
     expect(error).to_have_count(0)
+    settle(page)
+    caption(page, "280 × 140 pixels")
+    assert source(page, "patches") == shown
 
 
 def test_a_model_out_of_reach_leaves_everything_as_it_was(visit):
