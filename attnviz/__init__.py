@@ -14,6 +14,7 @@ from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord, LayerAttention
+from attnviz.target import similarity_to
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 
@@ -34,5 +35,6 @@ __all__ = [
     "explain",
     "observe",
     "open_image",
+    "similarity_to",
     "verify",
 ]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
+
+from PIL import Image
 
 import models
 from attnviz import export
@@ -21,7 +24,9 @@ from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
+from attnviz.record import AttentionRecord
 from attnviz.scale import SCALES
+from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
 
 EXAMPLES = """\
@@ -34,6 +39,8 @@ examples:
       what the patch in row 4, column 20 attends to
   python -m attnviz cat.jpg -o rollout.png --method rollout --clip 99
       attention added up over the layers; the few patches that collect most of it cut off
+  python -m attnviz cat.jpg -o why.png --method relevance --similar-to other.jpg
+      what makes the model find the two pictures alike
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
       the numbers, from your own weights
 
@@ -71,6 +78,7 @@ def _draw(given: argparse.Namespace) -> None:
     size, query = _size(given.size), _query(given.query)
     asked = _asked(given)
     image = open_image(given.picture)
+    other: AttentionRecord | Image.Image | Query | None = _other(given.similar_to)
     try:
         itself = output.exists() and output.samefile(given.picture)
     except OSError as error:
@@ -87,10 +95,17 @@ def _draw(given: argparse.Namespace) -> None:
         image_size=size,
         device=given.device,
     )
-    record = observe(vit, image, keep=given.keep, fit=given.fit, progress=_progress())
+    target: Target | None = _class(given.target)
+    if isinstance(other, Image.Image):
+        other = observe(vit, other, keep=given.keep, fit=given.fit)
+    if other is not None:
+        target = similarity_to(other)
+    record = observe(
+        vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress()
+    )
     heat = explain(record, given.method, query=query, **asked).named(Path(given.picture).name)
     heat.save(output, **drawing)
-    _say(f"{output}: {heat.title}, {heat.fact('query')}, {record.model} on {record.device}")
+    _say(f"{output}: {heat.summary}; on {record.device}")
     for note in heat.notes:
         _say(f"note: {note}")
 
@@ -110,6 +125,7 @@ def _asked(given: argparse.Namespace) -> dict[str, Any]:
     if not 0 <= (given.seed or 0) < 2**63:
         raise BadOption(f"A seed is a whole number from 0 to 2^63 - 1; {given.seed} came.")
     asked = {name: getattr(given, name) for name in _options() if getattr(given, name) is not None}
+    _require_target(given)
     own = METHODS[given.method].options
     for name in asked:
         if name not in own:
@@ -118,6 +134,33 @@ def _asked(given: argparse.Namespace) -> dict[str, Any]:
                 f"--method {given.method} has no --{name.replace('_', '-')}; it has {flags}."
             )
     return asked
+
+
+def _require_target(given: argparse.Namespace) -> None:
+    """A target where the method needs one, and only there."""
+    came = [given.target, given.similar_to]
+    if METHODS[given.method].needs_gradient:
+        if sum(each is not None for each in came) != 1:
+            raise BadOption(
+                f"--method {given.method} explains a target: give one, as --target predicted,"
+                " --target CLASS, or --similar-to cls, ROW,COL or another PICTURE."
+            )
+    elif came != [None, None]:
+        raise BadOption(f"--method {given.method} has no use for a target: leave it out.")
+
+
+def _class(text: str | None) -> int | str | None:
+    """A class by its number or its name."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text
+
+
+def _other(text: str | None) -> Image.Image | Query | None:
+    """What the picture is compared with: a token of its own, or a file."""
+    if text is None or re.fullmatch(r"cls|dist|reg\d+", text):
+        return text
+    if re.fullmatch(r"[(\[]?\s*-?\d+\s*,\s*-?\d+\s*[)\]]?", text):
+        return _query(text)
+    return open_image(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -146,6 +189,10 @@ def _parser() -> argparse.ArgumentParser:
 
     add = parser.add_argument_group("the method").add_argument
     add("--method", choices=METHODS, default="attention", help="(%(default)s)")
+    target = "what gradients are of: predicted, or a class by number or name"
+    add("--target", metavar="CLASS", help=target)
+    similar = "instead of a class, how alike: to cls, a patch ROW,COL, or another PICTURE"
+    add("--similar-to", metavar="WHAT", help=similar)
     query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
     add("--query", metavar="TOKEN", help=query)
     for name, (option, methods) in _options().items():

@@ -2,164 +2,103 @@
 
 Two routes, each the other's test. *Maps*: the module's fused kernel is switched off for the call
 and its softmax is caught, before dropout. *Factors*: the fused kernel runs, and what goes into it
-(queries, keys, bias, scale) is caught. Either way a `TorchFunctionMode` sees the calls, and hooks
-on the attention modules say whose calls they are. Hooks live for one pass, and the model comes
-back as it was found, also when the pass fails.
+(queries, keys, bias, scale) is caught. Either way a `Tap` sees the calls, and hooks on the
+attention modules say whose calls they are. Where a target is given, its gradient at map × values
+is asked of autograd, layer by layer: with the values it is the map's gradient, which is never
+built. Hooks live for one pass, and the model comes back as it was found, also when the pass fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
+from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import AttentionSite, LoadedViT
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
-from attnviz.record import Factors, LayerAttention, Maps
+from attnviz.record import Activations, Factors, LayerAttention, Maps
+from attnviz.tap import Caught, Progress, Tap, finite, hooks_of, only_source
+from attnviz.target import Goal, Reading, Target, aim
 
 KEEPS = ("maps", "factors", "auto")
 
 MAPS_BUDGET = 256 * 2**20
 """`keep="auto"` keeps dense maps up to this many bytes in all, and factors beyond."""
 
+VALUES_BUDGET = 16 * 2**20
+"""`keep="factors"`, asked for by name, keeps values only up to this many bytes in all."""
+
 Route = Literal["maps", "factors"]
 """What one pass keeps: dense maps, or what rebuilds them."""
 
-Progress = Callable[[int, int], None]
-"""Called after each attention layer with (layers done, layers in all)."""
 
-_SOFTMAX = {torch.softmax, torch.Tensor.softmax, F.softmax, torch.special.softmax}
-_MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
+@dataclass(frozen=True)
+class Pass:
+    """What one pass left behind."""
 
-
-@dataclass
-class Caught:
-    """What one attention module did during one pass."""
-
-    number: int
-    runs: int = 0
-    source: Maps | Factors | None = None
-    values: Tensor | None = None  # (1, head, key, channel)
-    mixed: Tensor | None = None  # (1, query, head · channel): what reached the projection
-
-
-class Tap(TorchFunctionMode):
-    """Sees every torch call; keeps those that the running attention module makes."""
-
-    def __init__(self, sites: tuple[AttentionSite, ...], check: bool) -> None:
-        super().__init__()
-        self.caught = {site.name: Caught(number) for number, site in enumerate(sites)}
-        self.store: Tensor | None = None  # (layer, 2, head, token, channel): queries and keys
-        self.running: Caught | None = None
-        self.stopped: Exception | None = None  # what `progress` raised
-        self.check = check
-
-    def enter(self, caught: Caught, *_: object) -> None:
-        """Before an attention module runs: calls are now its own."""
-        caught.runs += 1
-        self.running = caught
-
-    def leave(self, progress: Progress | None, number: int, *_: object) -> None:
-        """After it ran; `progress` may raise, to stop the pass."""
-        self.running = None
-        if progress is not None:
-            try:
-                progress(number, len(self.caught))
-            except Exception as error:
-                self.stopped = error
-                raise
-
-    def arrive(self, caught: Caught, _: nn.Module, given: tuple[Tensor, ...]) -> None:
-        """Before the projection runs: what reached it."""
-        if self.check:
-            caught.mixed = given[0].detach()
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        if self.running is not None:
-            if func is F.scaled_dot_product_attention:
-                self._fused(self.running, *args, **kwargs)
-            elif func in _SOFTMAX:
-                self._softmax(self.running, result)
-            elif self.check and func in _MATMUL and isinstance(self.running.source, Maps):
-                self._product(self.running, *args)
-        return result
-
-    def _fused(
-        self,
-        caught: Caught,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> None:
-        if is_causal or enable_gqa:
-            raise CaptureFailed("Causal and grouped-query attention are not drawn yet.")
-        queries, keys = self._copies(caught.number, query[0].detach(), key[0].detach())
-        caught.source = Factors(
-            queries=queries,
-            keys=keys,
-            scale=query.shape[-1] ** -0.5 if scale is None else scale,
-            bias=None if attn_mask is None else _as_bias(attn_mask),
-        )
-        if self.check:
-            caught.values = value.detach()
-
-    def _copies(self, number: int, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Copies, so that the values packed beside queries and keys are not kept alive.
-
-        All layers' lie in one tensor: many small ones, allocated between the pass's short-lived
-        ones, leave holes in the heap that are half as large again.
-        """
-        both = (len(self.caught), 2, *queries.shape)
-        if self.store is None:
-            self.store = queries.new_empty(both)
-        alike = self.store.dtype == queries.dtype == keys.dtype and queries.shape == keys.shape
-        if not alike or self.store.shape != both or self.store.device != queries.device:
-            kind = torch.contiguous_format
-            return queries.clone(memory_format=kind), keys.clone(memory_format=kind)
-        room = self.store[number]
-        return room[0].copy_(queries), room[1].copy_(keys)
-
-    def _softmax(self, caught: Caught, result: Tensor) -> None:
-        if result.ndim == 4:
-            caught.source = Maps(result[0].detach())
-
-    def _product(self, caught: Caught, left: Tensor, right: Tensor) -> None:
-        if caught.values is None and left.shape[1:] == caught.source.map.shape:  # type: ignore[union-attr]
-            caught.values = right.detach()
+    layers: tuple[LayerAttention, ...]
+    output: Tensor
+    features: Tensor | None
+    feature: Tensor | None
+    target: str | None = None
+    score: float | None = None
+    activations: Activations | None = None
 
 
 def run(
     vit: LoadedViT,
     tensor: Tensor,
     *,
-    keep: Route,
+    keep: str,
+    target: Target | None = None,
     progress: Progress | None = None,
-) -> tuple[tuple[LayerAttention, ...], Tensor]:
-    """One forward pass: the attention of every layer, and the model's output.
+) -> Pass:
+    """One forward pass, and with a target its gradients.
 
     Raises CaptureFailed where a layer was missed, ran twice, or holds values that are not finite.
     """
-    tap, output = tapped_pass(vit, tensor, keep=keep, check=False, progress=progress)
-    layers = tuple(_layer(name, caught, keep) for name, caught in tap.caught.items())
-    if not bool(torch.isfinite(output).all()):
-        raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
-    return layers, output
+    layout = vit.layout(*tensor.shape[-2:])
+    route, graph = choose(keep, vit, layout.tokens), target is not None
+    values = graph or keep != "factors" or _values_bytes(vit, layout.tokens) <= VALUES_BUDGET
+    tap = Tap(vit.sites, values=values, graph=graph)
+    with vit.lock, _as_found(vit, graph):
+        output, feature = tapped_pass(vit, tensor, tap, keep=route, progress=progress)
+        layers = tuple(_layer(site, tap.caught[site.name], route) for site in vit.sites)
+        if not finite(output):
+            raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
+        with grad_mode(graph), _named_failures(vit, tap, tensor):
+            tokens = _features(vit, tap)
+            aimed = None
+            if target is not None:
+                if tokens is None or feature is None:
+                    raise BadOption(f"{vit.name} has no one feature that a target could be of.")
+                goal = aim(target, vit, layout, Reading(tokens, feature[0], output[0]))
+                aimed = goal, gradients(vit, tap, goal, layout, progress)
+    seen = Pass(
+        layers,
+        output.detach(),
+        None if tokens is None else tokens.detach(),
+        # A copy: a view would keep all of what it is a part of.
+        None if feature is None else feature[0].detach().clone(),
+    )
+    return seen if aimed is None else _with_gradients(seen, *aimed)
+
+
+def _with_gradients(seen: Pass, goal: Goal, found: Gradients) -> Pass:
+    triples = zip(seen.layers, found.maps, found.own, strict=True)
+    return replace(
+        seen,
+        layers=tuple(replace(layer, gradient=g, own_gradient=own) for layer, g, own in triples),
+        target=goal.words,
+        score=float(goal.score.detach()),
+        activations=found.activations,
+    )
 
 
 def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
@@ -174,32 +113,49 @@ def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
     return "maps" if nbytes <= MAPS_BUDGET else "factors"
 
 
+def _values_bytes(vit: LoadedViT, tokens: int) -> int:
+    widths = (site.projection.in_features for site in vit.sites if site.projection is not None)
+    return 4 * tokens * sum(widths)
+
+
+def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:
+    """One forward pass of which values, and what reached the projections, are kept as well."""
+    tap = Tap(vit.sites, check=True)
+    with vit.lock, _as_found(vit, False):
+        tapped_pass(vit, tensor, tap, keep=keep)
+    return tap
+
+
 def tapped_pass(
     vit: LoadedViT,
     tensor: Tensor,
+    tap: Tap,
     *,
     keep: Route,
-    check: bool,
     progress: Progress | None = None,
-) -> tuple[Tap, Tensor]:
-    """One forward pass under the tap; with `check`, values and mixed values are caught as well."""
-    tap = Tap(vit.sites, check)
-    with vit.lock, _as_found(vit), ExitStack() as hooks, torch.no_grad():
+) -> tuple[Tensor, Tensor | None]:
+    """One forward pass under the tap: the output, and the feature (1, channel) that made it."""
+    met: list[Tensor] = []
+    with ExitStack() as hooks, grad_mode(tap.graph):
         for number, site in enumerate(vit.sites, start=1):
             caught = tap.caught[site.name]
             if site.fused_switch is not None:
                 setattr(site.module, site.fused_switch, keep == "factors")
-            leave = partial(tap.leave, progress, number)
-            for handle in (
-                site.module.register_forward_pre_hook(partial(tap.enter, caught)),
-                # First of all hooks: what another one computes is not the module's.
-                site.module.register_forward_hook(leave, prepend=True),
-                site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught)),
-            ):
+            for handle in hooks_of(site, tap, caught, partial(tap.leave, progress, number)):
                 hooks.callback(handle.remove)
+        head = vit.readout.head
+        hooks.callback(head.register_forward_pre_hook(lambda _, given: met.append(given[0])).remove)
+        if tap.graph:
+            tensor = tensor.detach().clone().requires_grad_()
         with tap, _named_failures(vit, tap, tensor):
             output = vit.module(tensor)
-    return tap, output
+    return output, met[0] if len(met) == 1 and met[0].ndim == 2 else None
+
+
+def _features(vit: LoadedViT, tap: Tap) -> Tensor | None:
+    """The last layer's tokens (token, channel), after the model's own norm."""
+    stream = list(tap.caught.values())[-1].stream
+    return None if stream is None else vit.readout.norm(stream)[0]
 
 
 @contextmanager
@@ -212,21 +168,31 @@ def _named_failures(vit: LoadedViT, tap: Tap, tensor: Tensor) -> Iterator[None]:
     except Exception as error:
         if error is tap.stopped:
             raise
-        if isinstance(error, MemoryError) or "memory" in str(error):
+        if _is_out_of_memory(error):
             size = " × ".join(str(side) for side in tensor.shape[-2:])
             raise BadOption(
                 f"There is too little memory to run {vit.name} on {size} pixels: choose a smaller"
-                ' size, or keep="factors".'
+                " size, or keep factors instead of maps."
             ) from error
         raise CaptureFailed(
             f"{vit.name} failed in its own forward pass: {type(error).__name__}: {error}"
         ) from error
 
 
+def _is_out_of_memory(error: Exception) -> bool:
+    """Python's, the device's, or the processor's allocator's, which has no class of its own."""
+    own = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return own or "can't allocate memory" in str(error)
+
+
 @contextmanager
-def _as_found(vit: LoadedViT) -> Iterator[None]:
-    """Evaluation mode within; afterwards every flag is as it was."""
+def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
+    """Evaluation mode within, parameters held fixed; afterwards every flag is as it was.
+
+    A parameter that asks for no gradient lets autograd forget what only its own would need.
+    """
     modes = [(module, module.training) for module in vit.module.modules()]
+    asking = [part for part in vit.module.parameters() if part.requires_grad] if graph else []
     switches = [
         (site.module, site.fused_switch, getattr(site.module, site.fused_switch))
         for site in vit.sites
@@ -234,45 +200,26 @@ def _as_found(vit: LoadedViT) -> Iterator[None]:
     ]
     try:
         vit.module.eval()
+        for parameter in asking:
+            parameter.requires_grad_(False)
         yield
     finally:
+        for parameter in asking:
+            parameter.requires_grad_(True)
         for module, training in modes:
             module.training = training
         for module, switch, value in switches:
             setattr(module, switch, value)
 
 
-def _layer(name: str, caught: Caught, keep: str) -> LayerAttention:
-    source = only_source(name, caught)
+def _layer(site: AttentionSite, caught: Caught, keep: Route) -> LayerAttention:
+    name, source = site.name, only_source(site.name, caught)
     if keep == "maps" and isinstance(source, Factors):
         source = Maps(source.block(0, source.shape[1]))
     held = [source.map] if isinstance(source, Maps) else [source.queries, source.keys]
-    if not all(_finite(tensor) for tensor in held):
+    if not all(finite(tensor) for tensor in held):
         raise CaptureFailed(
             f"Layer {name} computed values that are not finite; check the weights and the input."
         )
-    return LayerAttention(name=name, source=source)
-
-
-def _finite(tensor: Tensor) -> bool:
-    """Whether all values are finite. If their sum is, they are: that reads them only once."""
-    return bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all())
-
-
-def only_source(name: str, caught: Caught) -> Maps | Factors:
-    """The attention of a layer that ran exactly once; CaptureFailed for any other."""
-    if caught.runs != 1 or caught.source is None:
-        found = "no softmax over tokens was seen in it" if caught.runs else "it was not reached"
-        raise CaptureFailed(
-            f"Layer {name} ran {caught.runs} times in one pass"
-            + (f", and {found}." if caught.source is None else "; one map cannot stand for all.")
-        )
-    return caught.source
-
-
-def _as_bias(mask: Tensor) -> Tensor:
-    """A mask as (head, query, key) numbers added to the scores; False means minus infinity."""
-    if mask.dtype == torch.bool:
-        mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, float("-inf"))
-    mask = mask[(None,) * (4 - mask.ndim)]
-    return mask[0].detach()
+    projection = None if site.projection is None else site.projection.weight.detach()
+    return LayerAttention(name, source, caught.values, projection)

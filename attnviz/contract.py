@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args, runtime_checkable
@@ -56,6 +57,26 @@ class AttentionSite:
     """The submodule fed with map × values, heads concatenated (the projection, say)."""
     fused_switch: str | None = None
     """The module's attribute that turns its fused kernel on, if it has one."""
+    block: nn.Module | None = None
+    """The module whose output is the stream of tokens (1, token, channel) after this layer."""
+    projection: nn.Linear | None = None
+    """The linear layer that map × values go through, where nothing stands between them."""
+
+
+@dataclass(frozen=True)
+class Readout:
+    """How a model gets from its tokens to its output; what targets and feature methods read."""
+
+    norm: Callable[[Tensor], Tensor]
+    """The model's own last norm, of tokens (…, channel)."""
+    head: nn.Module
+    """The module that is fed with the picture's one feature (1, channel)."""
+    classify: Callable[[Tensor], Tensor]
+    """A feature (1, channel) → the output (1, output)."""
+    pooler: AttentionSite | None = None
+    """The attention that makes one feature of all tokens, in models that pool by attention."""
+    pool: Callable[[Tensor], Tensor] | None = None
+    """In those, normed tokens (1, token, channel) → the feature (1, channel)."""
 
 
 @runtime_checkable
@@ -103,6 +124,16 @@ class LoadedViT(Protocol):
 
         Re-entrant, and one a module: however often a module is wrapped, its lock is the same.
         """
+        ...
+
+    @property
+    def readout(self) -> Readout:
+        """How its output is read from its tokens."""
+        ...
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What its outputs are called, in order; () for a model without classes."""
         ...
 
     def layout(self, height: int, width: int) -> TokenLayout:

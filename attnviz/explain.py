@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image
 from torch import Tensor
 
@@ -18,6 +17,8 @@ from attnviz.images import open_image
 from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.record import AttentionRecord
+from attnviz.tap import Progress
+from attnviz.target import Target, require_target
 from attnviz.tokens import Query
 from attnviz.verify import verify_once
 
@@ -38,17 +39,18 @@ def observe(
     vit: LoadedViT,
     source: Image.Image | Tensor,
     *,
-    target: object = None,
+    target: Target | None = None,
     keep: str = "auto",
     fit: str = "crop",
-    progress: capture.Progress | None = None,
+    progress: Progress | None = None,
 ) -> AttentionRecord:
     """Run the model once on a picture, or on a ready tensor (1, channel, height, width).
 
     Args:
         vit: what `models.load` gave.
         source: a picture, or an input that is already normalised.
-        target: reserved for methods that need a gradient.
+        target: what gradients are taken of, for the methods that need them: a class by its number
+            or label, `"predicted"`, or `attnviz.similarity_to(…)`.
         keep: `"maps"`, `"factors"`, or `"auto"`: maps while they fit `capture.MAPS_BUDGET`.
         fit: how a picture meets the model's size: `"crop"`, `"squash"`, `"pad"` or `"aspect"`.
         progress: called with (layers done, layers in all); may raise, to stop.
@@ -56,9 +58,8 @@ def observe(
     Raises:
         CaptureFailed: a layer's map could not be captured, or is not what the layer used.
         BadOption: an argument has a value that does not exist, or the tensor's shape is wrong.
+        UnknownName: the model has no such class, or the picture no such token.
     """
-    if target is not None:
-        raise BadOption("No method here uses a target yet: leave target out.")
     if not isinstance(vit, LoadedViT):
         raise BadOption(
             f"A loaded model is observed; {type(vit).__name__} came. Load one with models.load, or"
@@ -73,19 +74,24 @@ def observe(
         image = _upright_rgb(source)
         view = vit.view(image, known_fit)
     layout = vit.layout(*view.tensor.shape[-2:])
-    layers, output = capture.run(
-        vit, view.tensor, keep=capture.choose(keep, vit, layout.tokens), progress=progress
-    )
+    if target is not None:
+        require_target(target, vit, layout)
+    seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
     return AttentionRecord(
-        layers=layers,
+        layers=seen.layers,
         layout=layout,
         view=view,
         image=image,
-        predictions=vit.predictions(output),
+        predictions=vit.predictions(seen.output),
         model=vit.name,
         weights=vit.weights,
         random=vit.random,
         device=str(vit.device),
+        features=seen.features,
+        feature=seen.feature,
+        target=seen.target,
+        score=seen.score,
+        activations=seen.activations,
     )
 
 
@@ -112,19 +118,30 @@ def explain(
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     chosen = METHODS[method]
+    if chosen.needs_gradient and record.target is None:
+        raise BadOption(
+            f"{chosen.label} explains a target, and this record was made without one: observe the"
+            ' picture with target="predicted", a class, or attnviz.similarity_to(…).'
+        )
     query = record.layout.default_query if query is None else query
     settled = settle(method, chosen.options, options, record)
     tokens = record.layout.query_tokens(query)
     values = chosen.compute(record, tokens, **settled)
+    notes = ["random weights: this map means nothing"] if record.random else []
+    if not values.any():
+        notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
     return Explanation(
-        values=record.layout.to_grid(values).cpu().numpy().astype(np.float32),
+        values=record.layout.to_grid(values).float().cpu().numpy(),
         unit=chosen.unit,
         title=chosen.label,
         facts=_facts(record, chosen, query, settled),
         image=record.image,
         box=record.view.box,
-        query_cell=None if isinstance(query, str) else record.layout.cell(tokens.start),
-        notes=("random weights: this map means nothing",) if record.random else (),
+        query_cell=(
+            None if isinstance(query, str) or not chosen.asks else record.layout.cell(tokens.start)
+        ),
+        notes=tuple(notes),
+        share_of_all=chosen.is_share(settled),
     )
 
 
@@ -150,7 +167,8 @@ def _facts(
     return (
         ("method", method.label),
         *_in_words(method, settled, len(record.layers)),
-        ("query", record.layout.query_label(query)),
+        *([("query", record.layout.query_label(query))] if method.asks else []),
+        *([("target", str(record.target))] if method.needs_gradient else []),
         ("model", record.model),
         ("weights", record.weights),
         ("input", f"{height} × {width} pixels"),

@@ -42,6 +42,8 @@ class Heatmap:
     """Warnings that belong on the figure."""
     query_cell: tuple[int, int] | None = None
     """The (row, col) of the patch that was asked about, outlined on figures."""
+    share_of_all: bool = False
+    """Whether the values of all tokens, those without a place included, sum to 1."""
 
     def __post_init__(self) -> None:
         """Take private copies and check that everything fits together."""

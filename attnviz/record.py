@@ -73,6 +73,29 @@ class Factors:
 
 
 @dataclass(frozen=True)
+class Product:
+    """A map's gradient as its two factors: ∂y/∂A = ∂y/∂(A V) · Vᵀ."""
+
+    outputs: Float[Tensor, "head query channel"]
+    """∂y/∂(A V): the gradient at map × values."""
+    values: Float[Tensor, "head key channel"]
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, in float32."""
+        return self.outputs[:, start:stop].float() @ self.values.float().mT
+
+    @property
+    def mean(self) -> Float[Tensor, " head"]:
+        """Each head's mean over all queries and keys: of a product, the product of the means."""
+        return (self.outputs.float().mean(1) * self.values.float().mean(1)).sum(-1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the values, which are the layer's."""
+        return self.outputs.nbytes
+
+
+@dataclass(frozen=True)
 class LayerAttention:
     """One layer's attention A (head, query, key); its rows sum to 1.
 
@@ -81,6 +104,14 @@ class LayerAttention:
 
     name: str
     source: Maps | Factors
+    values: Float[Tensor, "head key channel"] | None = None
+    """V: what the map multiplies."""
+    projection: Float[Tensor, "out head_channel"] | None = None
+    """W: what map × values are multiplied with next; the model's own tensor, no copy."""
+    gradient: Product | None = None
+    """∂y/∂A for the record's target y."""
+    own_gradient: Product | Maps | None = None
+    """∂s/∂A for the score s that the model reads from this layer's tokens alone."""
 
     @property
     def heads(self) -> int:
@@ -95,16 +126,18 @@ class LayerAttention:
     @property
     def nbytes(self) -> int:
         """Bytes held for this layer."""
-        return self.source.nbytes
+        held = (self.source, self.values, self.gradient, self.own_gradient)
+        return sum(part.nbytes for part in held if part is not None)
 
-    def blocks(self) -> Iterator[Float[Tensor, "head query key"]]:
-        """A piece by piece, in the order of its rows."""
-        return (self.source.block(start, stop) for start, stop in self._spans())
-
-    def _spans(self) -> Iterator[tuple[int, int]]:
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """(start, stop) of the queries, in pieces whose rows stay in the processor's cache."""
         heads, queries, keys = self.source.shape
         step = max(1, BLOCK_BYTES // (4 * heads * keys))
         return ((start, min(start + step, queries)) for start in range(0, queries, step))
+
+    def blocks(self) -> Iterator[Float[Tensor, "head query key"]]:
+        """A piece by piece, in the order of its rows."""
+        return (self.source.block(start, stop) for start, stop in self.spans())
 
     def probs(self) -> Float[Tensor, "head query key"]:
         """The whole map. Dear at high resolution: 4 · head · token² bytes."""
@@ -134,7 +167,7 @@ class LayerAttention:
         if len(used) == 1:
             token = int(used)
             return weights[token] * self.source.block(token, token + 1)[:, 0]
-        for start, stop in self._spans():
+        for start, stop in self.spans():
             asked = weights[start:stop]
             if asked.any():
                 rows = self.source.block(start, stop)
@@ -146,6 +179,19 @@ class LayerAttention:
         """Where the attention is held."""
         source = self.source
         return source.map.device if isinstance(source, Maps) else source.queries.device
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What the last layer's attention was fed with, and the target's gradient there."""
+
+    values: Float[Tensor, "token channel"]
+    gradient: Float[Tensor, "token channel"]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.values.nbytes + self.gradient.nbytes
 
 
 @dataclass(frozen=True)
@@ -164,6 +210,15 @@ class AttentionRecord:
     random: bool
     """Whether the weights are random, so that the maps mean nothing."""
     device: str
+    features: Float[Tensor, "token channel"] | None = None
+    """The last layer's tokens, after the model's own norm."""
+    feature: Float[Tensor, " channel"] | None = None
+    """The picture's one feature, which the model's head is fed with."""
+    target: str | None = None
+    """In words, what the gradients are taken of."""
+    score: float | None = None
+    """The target's value."""
+    activations: Activations | None = None
 
     def __post_init__(self) -> None:
         """Check once that each layer attends over the tokens that the layout names."""
@@ -186,8 +241,9 @@ class AttentionRecord:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for all layers."""
-        return sum(layer.nbytes for layer in self.layers)
+        """Bytes held for all layers and tokens."""
+        held = (*self.layers, self.features, self.activations)
+        return sum(part.nbytes for part in held if part is not None)
 
 
 def _one(query: object) -> range:

@@ -10,9 +10,10 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from attnviz.capture import Caught, Route, only_source, tapped_pass
+from attnviz.capture import Route, checked_pass
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
+from attnviz.tap import Caught, only_source
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
     tolerance = 1e-5 if tensor.dtype in (torch.float32, torch.float64) else 2e-2
     checks: list[LayerCheck] = []
     for route in get_args(Route):
-        tap, _ = tapped_pass(vit, tensor, keep=route, check=True)
+        tap = checked_pass(vit, tensor, keep=route)
         for name, caught in tap.caught.items():
             check = _check(name, route, caught)
             if not (check.row_sum_error <= tolerance and check.output_error <= tolerance):
@@ -83,15 +84,15 @@ def _make(module: nn.Module) -> int:
 
 def _check(name: str, route: Route, caught: Caught) -> LayerCheck:
     source = only_source(name, caught)
-    if caught.values is None or caught.mixed is None:
+    if caught.values is None or caught.joined is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
     attention = source.block(0, source.shape[1])
-    if not all(bool(torch.isfinite(t).all()) for t in (attention, caught.values, caught.mixed)):
+    if not all(bool(torch.isfinite(t).all()) for t in (attention, caught.values, caught.joined)):
         raise CaptureFailed(
             f"Layer {name} computes values that are not finite: check the weights and the input."
         )
-    ours = rearrange(attention @ caught.values[0].float(), "head query ch -> query (head ch)")
-    theirs = caught.mixed[0].float()
+    ours = rearrange(attention @ caught.values.float(), "head query ch -> query (head ch)")
+    theirs = caught.joined[0].float()
     if ours.shape != theirs.shape:
         raise CaptureFailed(
             f"In layer {name}, map × values has the shape {tuple(ours.shape)}, but"

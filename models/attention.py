@@ -41,6 +41,11 @@ class MultiHeadSelfAttention(nn.Module):
         """The submodule fed with map × values, heads concatenated."""
         return self.dense
 
+    @property
+    def projection(self) -> nn.Linear:
+        """The matrix that map × values go through."""
+        return self.dense
+
     def tp_attn(
         self, x: Float[Tensor, "batch token head_size"]
     ) -> Float[Tensor, "batch {self.heads} token {self.attn_head_size}"]:
@@ -90,6 +95,12 @@ class Attention(nn.Module):
     def after_mix(self) -> nn.Module:
         """The submodule fed with map × values, heads concatenated."""
         return self.to_out
+
+    @property
+    def projection(self) -> nn.Linear | None:
+        """The matrix that map × values go through, if there is one."""
+        first = next(self.to_out.children(), None)
+        return first if isinstance(first, nn.Linear) else None
 
     def forward(
         self,

@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, View, as_fit
+from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.tokens import TokenLayout
-from models.labels import plain_label, top_classes
+from models.labels import class_names, top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size
@@ -59,9 +59,28 @@ class OwnViT:
         """Each block's attention; it has no fused kernel to switch off."""
         blocks: Any = self.module.blocks  # torch's types do not know a module's children
         return tuple(
-            AttentionSite(f"blocks.{index}.attn", attn, attn.heads, attn.after_mix)
-            for index, attn in enumerate(block.attn for block in blocks)
+            AttentionSite(
+                name=f"blocks.{index}.attn",
+                module=block.attn,
+                heads=block.attn.heads,
+                after_mix=block.attn.after_mix,
+                block=block,
+                projection=block.attn.projection,
+            )
+            for index, block in enumerate(blocks)
         )
+
+    @property
+    def readout(self) -> Readout:
+        """The norm of the pooled tokens, then the head."""
+        return Readout(norm=self.module.norm, head=self.module.head, classify=self.module.head)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of its outputs; () without a classifier."""
+        if not isinstance(self.module.head, nn.Linear):
+            return ()
+        return self.labels or class_names(self.module.head.out_features)
 
     def layout(self, height: int, width: int) -> TokenLayout:
         """The module's own layout.
@@ -113,9 +132,7 @@ class OwnViT:
 
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes; empty without a classifier."""
-        if not isinstance(self.module.head, nn.Linear):
-            return ()
-        return top_classes(output, self.labels.__getitem__ if self.labels else plain_label)
+        return top_classes(output, self.classes)
 
     @property
     def _channels(self) -> int:

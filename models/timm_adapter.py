@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from PIL import Image
 from timm.data import resolve_data_config
+from timm.layers import AttentionPoolLatent
 from timm.models import get_arch_pretrained_cfgs
 from timm.models.vision_transformer import VisionTransformer
-from torch import Tensor
+from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, View, as_fit
+from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout, prefix_names
-from models.labels import imagenet_label, plain_label, top_classes
+from models.labels import class_names, imagenet_subset, top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size, as_size, aspect_size, require_multiples
@@ -71,9 +72,47 @@ class TimmViT:
                 heads=block.attn.num_heads,
                 after_mix=block.attn.norm,
                 fused_switch="fused_attn",
+                block=block,
+                projection=_plain_projection(block.attn),
             )
             for index, block in enumerate(blocks)
         )
+
+    @property
+    def readout(self) -> Readout:
+        """timm's pooling by token or mean, or by attention; then its last norm and its head."""
+        module, pool = self.module, self.module.attn_pool
+        pooled = isinstance(pool, AttentionPoolLatent)
+
+        def norm(tokens: Tensor) -> Tensor:
+            tokens = module.norm(tokens)
+            # Where the model pools by attention, this one is of what is pooled.
+            normed: Tensor = tokens if pooled else module.fc_norm(tokens)
+            return normed
+
+        def classify(feature: Tensor) -> Tensor:
+            heads = [module.head, getattr(module, "head_dist", module.head)]
+            first, second = (head(feature) for head in heads)
+            return (first + second) / 2
+
+        return Readout(
+            norm=norm,
+            head=module.head,
+            classify=classify,
+            pooler=_pooler(pool) if pooled else None,
+            pool=lambda tokens: module.fc_norm(module.pool(tokens)),
+        )
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """ImageNet's names where the outputs are as many; () for a headless model or a projection.
+
+        The one output of a regression is no class, but can be a target: its name is "output".
+        """
+        count = self.module.num_classes
+        if not count or count in self._projections:
+            return ()
+        return class_names(count)
 
     def layout(self, height: int, width: int) -> TokenLayout:
         """The class, distillation and register tokens that the model has, then the patches.
@@ -137,10 +176,10 @@ class TimmViT:
 
         Empty where there is no classifier: the head of a CLIP tower is a projection.
         """
-        classes = output.shape[-1]
-        if output.ndim != 2 or self.module.num_classes == 0 or classes in self._projections:
+        outputs = output.shape[-1]
+        if output.ndim != 2 or self.module.num_classes == 0 or outputs in self._projections:
             return ()
-        return top_classes(output, imagenet_label(classes) or plain_label)
+        return top_classes(output, class_names(outputs))
 
     @property
     def _kernel(self) -> Tensor:
@@ -160,10 +199,20 @@ class TimmViT:
         if "_clip_" not in architecture:
             return set()
         configs = get_arch_pretrained_cfgs(architecture).values()
-        return {config.num_classes for config in configs if not imagenet_label(config.num_classes)}
+        return {config.num_classes for config in configs if not imagenet_subset(config.num_classes)}
 
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, self._kernel.dtype)
+
+
+def _pooler(pool: AttentionPoolLatent) -> AttentionSite:
+    return AttentionSite("attn_pool", pool, pool.num_heads, pool.proj, "fused_attn")
+
+
+def _plain_projection(attn: Any) -> nn.Linear | None:
+    """What map × values go through, if it is one matrix and nothing else."""
+    plain = isinstance(attn.norm, nn.Identity) and getattr(attn, "gate", None) is None
+    return attn.proj if plain and isinstance(attn.proj, nn.Linear) else None
 
 
 def recipe_of(config: dict[str, Any]) -> Recipe:

@@ -24,7 +24,7 @@ HOMES = [
     (
         "hooks and autograd",
         r"register_\w*hook|autograd|TorchFunctionMode|TorchDispatchMode|requires_grad_|backward",
-        {"attnviz/capture.py"},
+        {"attnviz/capture.py", "attnviz/tap.py", "attnviz/backward.py"},
     ),
     (
         "8-bit pixels",

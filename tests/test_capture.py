@@ -114,7 +114,7 @@ def test_output_is_unchanged_with_fused_kernels_on():
     with torch.no_grad():
         expected = vit.module.eval()(small_input())
     for keep in ("maps", "factors"):
-        _, output = capture.run(vit, small_input(), keep=keep)
+        output = capture.run(vit, small_input(), keep=keep).output
         torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -205,14 +205,23 @@ def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
     assert attnviz.observe(vit, small_input()).keep == "factors"
 
 
-def test_factors_hold_queries_and_keys_and_nothing_beside():
+@pytest.mark.parametrize(("budget", "parts"), [(0, 2), (3 * 3 * 7 * 8 * 4, 3)])
+def test_factors_hold_queries_and_keys_and_few_values_and_nothing_beside(
+    budget, parts, monkeypatch
+):
+    monkeypatch.setattr("attnviz.capture.VALUES_BUDGET", budget)
     obs = attnviz.observe(small_vit(), small_input(), keep="factors")
-    sources = [layer.source for layer in obs.layers]
-    stores = [t.untyped_storage() for source in sources for t in (source.queries, source.keys)]
-    held = {store.data_ptr(): store.nbytes() for store in stores}
-    layer = 2 * 3 * 7 * 8 * 4  # queries and keys, heads, tokens, channels, bytes
+    held = {}
+    for layer in obs.layers:
+        for tensor in (layer.source.queries, layer.source.keys, layer.values):
+            if tensor is not None:
+                held[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+    layer = parts * 3 * 7 * 8 * 4  # parts, heads, tokens, channels, bytes
     assert sum(held.values()) == 3 * layer
-    assert [source.nbytes for source in sources] == [layer] * 3
+    assert [each.nbytes for each in obs.layers] == [layer] * 3
+    if parts == 2:
+        with pytest.raises(attnviz.BadOption, match='keep="auto"'):
+            attnviz.explain(obs, "value_weighted")
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -382,7 +391,7 @@ def test_a_record_whose_grid_does_not_fit_is_refused_with_both_counts():
     [
         ({"keep": "all"}, attnviz.BadOption, "maps, factors, auto"),
         ({"fit": "stretch"}, attnviz.UnknownName, "squash"),
-        ({"target": 3}, attnviz.BadOption, "target"),
+        ({"target": 9}, attnviz.UnknownName, "no class 9"),
     ],
 )
 def test_arguments_that_do_not_exist(arguments, error, says):
@@ -474,7 +483,7 @@ def test_a_bias_or_mask_is_part_of_the_map_by_both_routes(kind, monkeypatch):
     weights = torch.linspace(-1, 1, 7)
     expected = torch.einsum("q,hqk->hk", weights, whole)
     torch.testing.assert_close(factors.pull(weights), expected, atol=1e-5, rtol=0)
-    assert factors.nbytes == 4 * (2 * 3 * 7 * 8 + factors.source.bias.numel())
+    assert factors.nbytes == 4 * (3 * 3 * 7 * 8 + factors.source.bias.numel())
 
 
 def test_one_weight_is_as_good_as_many_and_a_row_larger_than_a_block_still_comes(monkeypatch):
@@ -536,6 +545,17 @@ def test_too_little_memory_is_said_in_words(error):
 
     module.norm.register_forward_hook(fail)
     with pytest.raises(attnviz.BadOption, match=r"too little memory to run .* 32 × 48"):
+        attnviz.observe(vit, small_input())
+
+
+def test_not_every_mention_of_memory_is_a_lack_of_it():
+    vit = small_vit()
+
+    def fail(*_: object) -> None:
+        raise ValueError("no memory_format given")
+
+    vit.module.norm.register_forward_hook(fail)
+    with pytest.raises(attnviz.CaptureFailed, match="no memory_format given"):
         attnviz.observe(vit, small_input())
 
 

@@ -16,6 +16,7 @@ import models
 from attnviz.__main__ import main
 from attnviz.samples import sample_path
 
+PICTURE = str(sample_path("cat"))
 TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "64x96", "--fit", "squash"]
 
 
@@ -149,3 +150,35 @@ def test_help_names_every_method_option_and_an_example():
             assert f"--{option.replace('_', '-')}" in run.stdout
     assert "python -m attnviz cat.jpg -o cat.png" in run.stdout
     assert json.dumps(run.stderr) == '""'
+
+
+def test_a_target_is_asked_for_where_a_method_needs_one(tmp_path, capsys):
+    out = str(tmp_path / "map.png")
+    cases = [
+        (["--method", "relevance"], "give one, as --target predicted"),
+        (["--method", "legrad", "--target", "1", "--similar-to", "cls"], "give one, as --target"),
+        (["--method", "rollout", "--target", "1"], "has no use for a target"),
+    ]
+    for arguments, said in cases:
+        assert main([PICTURE, "-o", out, *arguments]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [
+        (["--target", "predicted"], "the predicted class"),
+        (["--target", "7"], "class 7 (cock)"),
+        (["--target", "HEN"], "class 8 (hen)"),
+        (["--similar-to", "cls"], "similarity to the class token"),
+        (["--similar-to", "0,1"], "similarity to the patch (row 0, column 1)"),
+        (["--similar-to", PICTURE], "similarity to another picture"),
+    ],
+)
+def test_each_kind_of_target_reaches_the_map(tmp_path, capsys, arguments, target):
+    out = tmp_path / "map.npz"
+    model = ["--model", "vit_tiny_patch16_224", "--random", "--size", "32x48"]
+    assert main([PICTURE, "-o", str(out), "--method", "relevance", *model, *arguments]) == 0
+    assert f"target: {target}" in capsys.readouterr().out
+    assert out.exists()

@@ -16,6 +16,7 @@ from page_visit import (
     widget,
 )
 
+import attnviz
 from attnviz.colour import COLORMAPS
 from attnviz.methods import METHODS
 from attnviz.samples import SAMPLES
@@ -31,9 +32,24 @@ def page(monkeypatch):
         yield visit()
 
 
-def test_every_method_has_widgets():
-    missing = METHODS.keys() - _WIDGETS.keys()
-    assert not missing, f"attnviz/ui/method_panel.py: give {sorted(missing)} a row in _WIDGETS"
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_offered_with_all_its_options(method, monkeypatch):
+    asked = []
+    explain = attnviz.explain
+
+    def watched(record, name="attention", **options):
+        asked.append((name, {key for key in options if key != "query"}))
+        return explain(record, name, **options)
+
+    with stand_ins(monkeypatch):
+        monkeypatch.setattr("attnviz.ui.cache.explain", watched)
+        page = visit()
+        page.session_state.method = method
+        calm(page.run())
+    name, options = asked[-1]
+    missing = METHODS[method].options.keys() - options - {"head_fusion"}
+    assert name == method
+    assert not missing, f"attnviz/ui/method_panel.py: give {sorted(missing)} of {method} widgets"
     assert _WIDGETS.keys() <= METHODS.keys()
 
 

@@ -97,9 +97,11 @@ def request(name):
 def test_a_kept_record_counts_in_full():
     kept = Observation.of(record())
     maps = 4 * 3 * 3 * 7 * 7  # float32, 3 layers, 3 heads, 7 × 7 tokens
+    values = 4 * 3 * 3 * 7 * 8
+    features = 4 * 7 * 24
     tensor = 4 * 3 * 32 * 48
     shown = 3 * (13 * 32) * (13 * 48)  # enlarged to at least 600 pixels
-    assert kept.nbytes == maps + tensor + 3 * 32 * 48 + shown
+    assert kept.nbytes == maps + values + features + tensor + 3 * 32 * 48 + shown
 
 
 def test_a_thumbnail_is_enlarged_so_that_every_patch_can_be_seen():

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.methods.fusion import HEAD_FUSIONS, HeadFusion, fuse
+from attnviz.methods.method import Method
 from attnviz.methods.options import Option
 from attnviz.record import AttentionRecord
 
@@ -26,9 +27,9 @@ def attention(
     record: AttentionRecord,
     query: range,
     *,
-    layer: int = -1,
-    head: int | None = None,
-    head_fusion: HeadFusion = "mean",
+    layer: int,
+    head: int | None,
+    head_fusion: HeadFusion,
 ) -> Float[Tensor, " token"]:
     """What the query attends to in one layer: `A[head, query, :]`, or heads fused.
 
@@ -37,3 +38,16 @@ def attention(
     """
     rows = record.layers[layer].rows(query)
     return fuse(rows, head_fusion) if head is None else rows[head]
+
+
+METHOD = Method(
+    label="Attention",
+    unit="attention weight",
+    summary="What the query attends to in one layer, by one head or all of them together.",
+    formula="A[head, query, key] = softmax over keys of q·k / √d",
+    source="Vaswani et al., Attention is all you need, 2017, equation 1",
+    compute=attention,
+    options=OPTIONS,
+    # The weights of a maximum or minimum over heads do not sum to 1.
+    is_share=lambda settled: settled["head"] is not None or settled["head_fusion"] == "mean",
+)

@@ -9,8 +9,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import BadOption
+from attnviz.methods import span
 from attnviz.methods.fusion import HEAD_FUSIONS, HeadFusion, fuse
+from attnviz.methods.gradients import query_row
+from attnviz.methods.method import Method
 from attnviz.methods.options import Option
 from attnviz.record import AttentionRecord, LayerAttention
 
@@ -33,8 +35,7 @@ OPTIONS = {
         get_args(Discard),
         idle=lambda settled: not settled["discard_ratio"],
     ),
-    "first_layer": Option(0, "layer", "where to start, counted from 0"),
-    "last_layer": Option(-1, "layer", "where to end, included; -1 is the last"),
+    **span.OPTIONS,
 }
 
 
@@ -42,12 +43,12 @@ def rollout(
     record: AttentionRecord,
     query: range,
     *,
-    head_fusion: HeadFusion = "mean",
-    residual: float = 0.5,
-    discard_ratio: float = 0.0,
-    discard: Discard = "row",
-    first_layer: int = 0,
-    last_layer: int = -1,
+    head_fusion: HeadFusion,
+    residual: float,
+    discard_ratio: float,
+    discard: Discard,
+    first_layer: int,
+    last_layer: int,
 ) -> Float[Tensor, " token"]:
     """Row `query` of `R = Â_last ⋯ Â_first`, with `Â_l = ρ I + (1 − ρ) fuse_h A_l`; ρ is ½.
 
@@ -59,15 +60,9 @@ def rollout(
     columns never, before the residual is added, and rows are brought back to the sum 1. A row left
     empty by them (heads that share no key, fused by min) stands for the residual alone.
     """
-    layers = record.layers[first_layer : last_layer % len(record.layers) + 1]
-    if not layers:
-        raise BadOption(
-            f"The rollout ends at layer {last_layer}, before it starts at layer {first_layer}."
-        )
-    row = torch.zeros(record.layout.tokens, device=layers[0].device)
-    row[query.start : query.stop] = 1 / len(query)
+    row = query_row(record, query)
     prefix = len(record.layout.prefix)
-    for layer in reversed(layers):
+    for layer in reversed(span.layers_between(record, first_layer, last_layer)):
         if head_fusion == "mean" and discard_ratio == 0:
             mixed = layer.pull(row).mean(0)
         else:
@@ -100,3 +95,15 @@ def _without_weakest(values: Float[Tensor, "row value"], count: int) -> Float[Te
     equal = values == bound
     left = count - (values < bound).sum(-1, keepdim=True)
     return values.masked_fill((values < bound) | (equal & (equal.cumsum(-1) <= left)), 0.0)
+
+
+METHOD = Method(
+    label="Attention rollout",
+    unit="share of rollout",
+    summary="How attention adds up over the layers, each with its residual connection.",
+    formula="R = Â_L ⋯ Â_1 with Â = ½ I + ½ mean over heads of A; the query's row",
+    source="Abnar & Zuidema, Quantifying attention flow in transformers, 2020",
+    compute=rollout,
+    options=OPTIONS,
+    is_share=lambda settled: True,
+)

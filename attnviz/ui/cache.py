@@ -16,20 +16,21 @@ from jaxtyping import Float
 from PIL import Image
 
 import models
-from attnviz import capture
 from attnviz.colour import fit_within
-from attnviz.contract import Box, Fit
+from attnviz.contract import Box, Fit, LoadedViT
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation, explain, observe
 from attnviz.record import AttentionRecord
+from attnviz.tap import Progress
+from attnviz.target import Target
 from attnviz.tokens import Query
 from attnviz.ui.state import Picture
 
 RECORD_BUDGET = 1024 * 2**20
 """Bytes of attention kept for all sessions together; the least recently used goes first."""
 
-Request = tuple[str, str, bool, tuple[int, int], Fit]
-"""What makes a record: picture digest, model, random weights, size, fit."""
+Request = tuple[str, str, bool, tuple[int, int], Fit, object]
+"""What makes a record: picture digest, model, random weights, size, fit, and target."""
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
@@ -173,27 +174,32 @@ def observations() -> Observations:
 
 
 def observation(
-    vit: models.TimmViT,
+    vit: LoadedViT,
     picture: Picture,
     fit: Fit,
-    progress: capture.Progress,
+    progress: Progress,
     waiting: Callable[[], object],
+    *,
+    wish: object = None,
+    target: Target | None = None,
 ) -> tuple[Request, Observation]:
     """Observe a picture, or find that it has been observed.
+
+    `wish` names the target, so that it can be told whether a record that is kept has the same.
 
     Raises:
         AttnVizError: the model does not take the picture, or there is too little memory.
     """
-    request: Request = (picture.digest, vit.name, vit.random, vit.image_size, fit)
+    request: Request = (picture.digest, vit.name, vit.random, vit.image_size, fit, wish)
 
     def make() -> AttentionRecord:
         try:
-            return observe(vit, picture.image, fit=fit, progress=progress)
+            return observe(vit, picture.image, fit=fit, target=target, progress=progress)
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise BadOption(
                 f"{vit.name} ran out of memory at this resolution: choose a lower one."
             ) from error
 
     if observations().find(request) is None:
-        progress(0, len(vit.sites))
+        progress(0, 1)
     return request, observations().get(request, make, waiting)

@@ -43,7 +43,7 @@ def show_map(
         box=shown.box,
         chosen=heat.query_cell,
         key="map",
-        alt=f"{heat.title} of the {heat.fact('query')}, as colours over the picture",
+        alt=f"{_subject(heat)}, as colours over the picture",
         values=heat.values,
         show_grid=False,
         on_pick=lambda: ground.ask(picked_cell("map")),
@@ -67,7 +67,7 @@ def show_chart(heat: Explanation, look: Look, scale: Scale) -> None:
             figures.heat_figure(heat, **_drawing(look, scale)),
             theme=None,
             config=figures.camera(export.file_stem(heat)),
-            alt=f"{heat.title} of the {heat.fact('query')}, as a chart",
+            alt=f"{_subject(heat)}, as a chart",
         )
 
 
@@ -105,17 +105,15 @@ def _dark(heat: Explanation, scale: Scale) -> bool:
 
 def _sentence(heat: Explanation, ground: Ground) -> str:
     """What was chosen, in words, and how much of the whole is seen."""
-    left_out = ("picture", "method", "query", "weights", "input", "fit", "grid", "model")
+    left_out = ("picture", "method", "query", "target", "weights", "input", "fit", "grid", "model")
     chosen = ", ".join(
         value if value.startswith(name) else f"{name} {value}"
         for name, value in heat.facts
         if name not in left_out
     )
-    said = f"**{heat.title}** of the **{heat.fact('query')}**: {chosen}."
+    said = f"{_subject(heat, '**')}{': ' if chosen else ''}{chosen}."
     placeless = [ground.layout.query_label(name) for name in ground.layout.prefix]
-    # The weights of a maximum or minimum over heads do not sum to 1.
-    fused_otherwise = heat.unit == "attention weight" and heat.fact("head fusion") in ("max", "min")
-    if not placeless or fused_otherwise:
+    if not placeless or not heat.share_of_all:
         return said
     share = float(heat.values.sum())
     held = f"{share:.1%}" if share < 0.9995 else "over 99.9%"
@@ -123,6 +121,14 @@ def _sentence(heat: Explanation, ground: Ground) -> str:
         f" The patches hold {held} of the whole. The rest is with what has no place in the "
         f"picture: {', '.join(placeless)}."
     )
+
+
+def _subject(heat: Explanation, mark: str = "") -> str:
+    """The method, whose map it is, and what it explains."""
+    query, target = heat.fact("query"), heat.fact("target")
+    of = f" of the {mark}{query}{mark}" if query else ""
+    aim = f" for the {mark}{target}{mark}" if target else ""
+    return f"{mark}{heat.title}{mark}{of}{aim}"
 
 
 def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:

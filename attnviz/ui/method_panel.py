@@ -29,24 +29,25 @@ class Ask:
 
 
 def choose_method(record: AttentionRecord) -> Ask:
-    """The widgets, in a row; gives what to compute."""
-    first, second, third = st.columns([4, 4, 3], gap="medium")
-    with first:
-        st.session_state.setdefault("method", "attention")
-        method: str = (
-            st.segmented_control(
-                "Method",
-                METHODS,
-                format_func=lambda name: METHODS[name].label,
-                key="method",
-                required=True,
-                wrap=True,
-            )
-            or "attention"
+    """The widgets; gives what to compute."""
+    st.session_state.setdefault("method", "attention")
+    method: str = (
+        st.segmented_control(
+            "Method",
+            METHODS,
+            format_func=lambda name: METHODS[name].label,
+            key="method",
+            required=True,
+            wrap=True,
         )
-        chosen = METHODS[method]
-        st.caption(chosen.summary, help=f"{chosen.formula}. Source: {chosen.source}.")
-    return Ask(method, _WIDGETS[method](record, second, third))
+        or "attention"
+    )
+    chosen = METHODS[method]
+    st.caption(chosen.summary, help=f"{chosen.formula}. Source: {chosen.source}.")
+    if not chosen.options:
+        return Ask(method, {})
+    left, right = st.columns(2, gap="medium")
+    return Ask(method, _WIDGETS.get(method, _plain)(method, record, left, right))
 
 
 def go_to_head(layer: int, head: int) -> None:
@@ -55,20 +56,10 @@ def go_to_head(layer: int, head: int) -> None:
     st.session_state.layer, st.session_state.head = layer, head
 
 
-def _attention(record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
-    last, heads = len(record.layers) - 1, min(layer.heads for layer in record.layers)
-    choices = [*HEAD_FUSIONS, *range(heads)]
-    _within("layer", range(last + 1), last)
+def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    choices = [*HEAD_FUSIONS, *range(min(layer.heads for layer in record.layers))]
+    layer = _choose_layer(record, left)
     _within("head", choices, "mean")
-    layer = 0
-    if last:  # a slider needs two places
-        layer = left.slider(
-            f"Layer (0 is the first, {last} the last)",
-            0,
-            last,
-            key="layer",
-            persist_state="session",
-        )
     head = right.selectbox(
         "Head",
         choices,
@@ -81,18 +72,9 @@ def _attention(record: AttentionRecord, left: Place, right: Place) -> dict[str, 
     return {"layer": layer, "head": head}
 
 
-def _rollout(record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
-    last = len(record.layers) - 1
-    help_of = {name: option.help for name, option in METHODS["rollout"].options.items()}
-    span = st.session_state.get("span")
-    if not span or not 0 <= span[0] <= span[1] <= last:
-        st.session_state.span = (0, last)
-    first_layer, last_layer = 0, last
-    if last:
-        first_layer, last_layer = cast(
-            "tuple[int, int]",  # as its remembered value is
-            left.slider("From layer, to layer", 0, last, key="span", persist_state="session"),
-        )
+def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    of = METHODS[method].options
+    first_layer, last_layer = _choose_span(record, left)
     fusion = right.selectbox(
         "Heads become one map by their", HEAD_FUSIONS, key="fusion", persist_state="session"
     )
@@ -105,25 +87,25 @@ def _rollout(record: AttentionRecord, left: Place, right: Place) -> dict[str, An
                 "Residual",
                 0.0,
                 1.0,
-                0.5,
+                of["residual"].default,
                 0.05,
                 key="residual",
                 persist_state="session",
-                help=help_of["residual"],
+                help=of["residual"].help,
             ),
             "discard_ratio": st.slider(
                 "Discard",
                 0.0,
                 0.95,
-                0.0,
+                of["discard_ratio"].default,
                 0.05,
                 key="discard_ratio",
                 persist_state="session",
-                help=help_of["discard_ratio"],
+                help=of["discard_ratio"].help,
             ),
             "discard": st.radio(
                 "Discard the weakest",
-                ["row", "global"],
+                of["discard"].choices,
                 key="discard",
                 persist_state="session",
                 format_func={"row": "of each row", "global": "of the whole map"}.__getitem__,
@@ -131,11 +113,54 @@ def _rollout(record: AttentionRecord, left: Place, right: Place) -> dict[str, An
         }
 
 
-_WIDGETS: dict[str, Callable[[AttentionRecord, Place, Place], dict[str, Any]]] = {
+def _plain(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    """Widgets for options of the usual names: a layer, a head, a span of layers."""
+    chosen: dict[str, Any] = {}
+    for name in METHODS[method].options:
+        if name == "layer":
+            chosen[name] = _choose_layer(record, left)
+        elif name == "head":
+            heads = range(min(layer.heads for layer in record.layers))
+            _within("one_head", [None, *heads], None)
+            chosen[name] = right.selectbox(
+                "Head",
+                [None, *heads],
+                key="one_head",
+                persist_state="session",
+                format_func=lambda head: "all heads, added" if head is None else f"head {head}",
+            )
+        elif name == "first_layer":
+            chosen["first_layer"], chosen["last_layer"] = _choose_span(record, left)
+    return chosen
+
+
+def _choose_layer(record: AttentionRecord, place: Place) -> int:
+    last = len(record.layers) - 1
+    _within("layer", range(last + 1), last)
+    if not last:  # a slider needs two places
+        return 0
+    words = f"Layer (0 is the first, {last} the last)"
+    return int(place.slider(words, 0, last, key="layer", persist_state="session"))
+
+
+def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
+    last = len(record.layers) - 1
+    span = st.session_state.get("span")
+    if not span or not 0 <= span[0] <= span[1] <= last:
+        st.session_state.span = (0, last)
+    if not last:
+        return 0, 0
+    return cast(
+        "tuple[int, int]",  # as its remembered value is
+        place.slider("From layer, to layer", 0, last, key="span", persist_state="session"),
+    )
+
+
+_WIDGETS: dict[str, Callable[[str, AttentionRecord, Place, Place], dict[str, Any]]] = {
     "attention": _attention,
     "rollout": _rollout,
 }
-"""Each method's widgets, in two places of the row; a test asks for all of METHODS."""
+"""Methods with widgets of their own, in two places of a row; the others' are `_plain`."""
 
 
 def _within(key: str, choices: range | list[Any], default: Any) -> None:

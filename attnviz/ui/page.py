@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator as Place
 
-import models
 from attnviz.colour import colourise
-from attnviz.contract import Fit
-from attnviz.errors import AttnVizError
+from attnviz.contract import Fit, LoadedViT
+from attnviz.errors import AttnVizError, BadOption
+from attnviz.methods import METHODS, Method
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
+from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import Look, choose_look
@@ -22,12 +25,16 @@ from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.method_panel import choose_method
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.mosaic_panel import show_mosaic
-from attnviz.ui.picture_panel import choose_picture
+from attnviz.ui.picture_panel import choose_picture, sample_picture
 from attnviz.ui.query_panel import choose_query
 from attnviz.ui.state import Picture
+from attnviz.ui.target_panel import Wish, choose_target
 
 PANORAMA = 2.2
 """Width over height from which two pictures are shown below each other."""
+
+TILES_UNIT = METHODS["attention"].unit
+"""What the tiles of all heads show."""
 
 INTRODUCTION = """\
 A picture is cut into patches, and each patch becomes a *token*. In every layer, each *head* lets
@@ -51,19 +58,22 @@ def show() -> None:
         picture = choose_picture()
         model_place = st.container()
         look = choose_look()
+    run: Run | None = None
     try:
         with model_place:
             vit, fit = choose_model(status)
-        seen = _observe(vit, picture, fit, status)
+        run = Run(vit, picture, fit, status)
+        st.session_state.seen, seen = run.observe()
+        st.session_state.seen_name = picture.name.strip("`")
     except AttnVizError as error:
         st.error(str(error), icon=":material/error:")
         before = cache.observations().find(st.session_state.get("seen"))
         if before is None:
             return
         st.info("Below is still the last result.", icon=":material/history:")
-        seen = before
+        run, seen = None, before
     try:
-        _explore(seen, look, status)
+        _explore(run, seen, look, status)
     except AttnVizError as error:
         st.error(str(error), icon=":material/error:")
 
@@ -75,37 +85,67 @@ def _icon() -> Image.Image:
     return cells.resize((48, 48), Image.Resampling.NEAREST)
 
 
-def _observe(vit: models.TimmViT, picture: Picture, fit: Fit, status: Place) -> cache.Observation:
-    """Run the model, with a bar that grows layer by layer; a move of any widget stops it."""
+@dataclass(frozen=True)
+class Run:
+    """What the model is run on, and where it is said how far it is."""
 
-    def progress(done: int, total: int) -> None:
-        status.progress(done / total, f"Running {vit.name}: layer {done} of {total}")
+    vit: LoadedViT
+    picture: Picture
+    fit: Fit
+    status: Place
 
-    def waiting() -> None:
-        status.progress(0.0, "Waiting until another visitor's picture is done")
+    def observe(self, wish: Wish | None = None) -> tuple[cache.Request, cache.Observation]:
+        """Run the model, with a bar that grows layer by layer; a move of any widget stops it."""
+        target = None if wish is None else self._target(*wish)
+        return self._observe(self.picture, wish, target)
 
-    try:
-        st.session_state.seen, seen = cache.observation(vit, picture, fit, progress, waiting)
-        st.session_state.seen_name = picture.name.strip("`")
-    finally:
-        status.empty()
-    return seen
+    def _target(self, kind: str, what: Any) -> Target:
+        match kind:
+            case "class":
+                return int(what)
+            case "token":
+                return similarity_to(what)
+            case "sample":
+                return similarity_to(self._observe(sample_picture(what))[1].record)
+        raise ValueError(kind)
+
+    def _observe(
+        self, picture: Picture, wish: Wish | None = None, target: Target | None = None
+    ) -> tuple[cache.Request, cache.Observation]:
+        name = self.vit.name
+
+        def progress(done: int, total: int) -> None:
+            layers = len(self.vit.sites)
+            back = f"gradient of layer {done - layers}" if done > layers else f"layer {done}"
+            self.status.progress(done / total, f"Running {name}: {back} of {layers}")
+
+        def waiting() -> None:
+            self.status.progress(0.0, "Waiting until the run before this one is done")
+
+        try:
+            return cache.observation(
+                self.vit, picture, self.fit, progress, waiting, wish=wish, target=target
+            )
+        finally:
+            self.status.empty()
 
 
-def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
-    """Everything that is drawn from one record, without another pass."""
+def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place) -> None:
+    """Everything that is drawn of one picture; only a new target asks for another pass."""
     record = seen.record
     if record.random:
         st.warning(record.weights, icon=":material/casino:")
     asked = choose_method(record)
     ground = Ground.of(record)
+    method = METHODS[asked.method]
     asker = record.layout.query_label(ground.query)
-    rows, cols = record.layout.grid
-    st.subheader(f"What the {asker} attends to", anchor=False)
-    st.caption(
-        f"The model sees {rows} rows × {cols} columns of patches. **Pick a patch**, on either "
-        "picture, to see what it attends to."
-    )
+    aimed = seen
+    if method.needs_gradient:
+        if run is None:
+            raise BadOption(f"{method.label} runs the model again: mend what failed above first.")
+        wish = choose_target(run.vit, record, ground.query, run.picture.sample)
+        _, aimed = run.observe(wish)
+    _say_what_is_shown(method, aimed.record, asker)
     left, right = _side_by_side(seen)
     with left:
         choose_query(seen, ground)
@@ -114,17 +154,39 @@ def _explore(seen: cache.Observation, look: Look, status: Place) -> None:
     with seen.turn(place.empty), status, st.spinner("Computing the map …", show_time=True):
         place.empty()  # a run that was cut off while it waited ends here
         tiles = seen.tiles(ground.query)
-        heat = seen.explain(asked.method, query=ground.query, **asked.options)
+        heat = aimed.explain(asked.method, query=ground.query, **asked.options)
     # What others call the same picture is not kept with it.
     heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
     with right:
         # Only maps in the same unit can share a scale.
-        scale = (asked.method == "attention" and shared) or look.scale_of(heat.values)
+        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat.values)
         shown = seen.on_screen(heat)
         show_map(heat, shown, look, scale, ground)
     show_chart(shown, look, scale)
     show_mosaic(tiles, look, shared, asked.head, asker)
+
+
+def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:
+    """One heading, and what a patch that is picked will do."""
+    rows, cols = record.layout.grid
+    grid = f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches."
+    pick = "**Pick a patch**, on either picture, to see what it attends to."
+    if method.needs_gradient:
+        words = f"What speaks for the {record.target}"
+        pick = f"The query is the {asker}; pick a patch to make it the query."
+    else:
+        words = f"What the {asker} attends to"
+    if method.signed:
+        words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
+    if not method.asks:
+        pick = "This map is of the whole picture: it has no query."
+    st.subheader(words, anchor=False)
+    st.caption(f"{grid} {pick}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _side_by_side(seen: cache.Observation) -> tuple[Place, Place]:

@@ -72,13 +72,16 @@ def _show_chosen(key: str) -> None:
         _show_sample(name)
 
 
-def _show_sample(name: str) -> Picture:
+def sample_picture(name: str) -> Picture:
+    """One of the samples."""
     sample, data = SAMPLES[name], sample_path(name).read_bytes()
     credit = f"{sample.credit}, {sample.licence}."
+    return Picture.of_bytes(sample.label, data, open_image(data), credit=credit, sample=name)
+
+
+def _show_sample(name: str) -> Picture:
     st.session_state.last_sample, st.session_state.picture_error = name, None
-    return show_picture(
-        Picture.of_bytes(sample.label, data, open_image(data), credit=credit, sample=name)
-    )
+    return show_picture(sample_picture(name))
 
 
 def _show_upload(key: str) -> None:

@@ -1,0 +1,120 @@
+"""The way back: a target's gradient at each layer's map × values, asked of autograd.
+
+With the values it is the gradient of the map, ∂y/∂A = ∂y/∂(A V) · Vᵀ, which is never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from attnviz.contract import LoadedViT
+from attnviz.errors import CaptureFailed
+from attnviz.record import Activations, Maps, Product
+from attnviz.tap import Progress, Tap, finite, hooks_of, only_source
+from attnviz.target import Goal
+from attnviz.tokens import TokenLayout
+
+
+@contextmanager
+def grad_mode(on: bool) -> Iterator[None]:
+    """A graph is built, whatever the caller's own mode is; or none is."""
+    with torch.inference_mode(False) if on else torch.no_grad(), torch.set_grad_enabled(on):
+        yield
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradients of one pass, in the order of its layers."""
+
+    maps: tuple[Product, ...]
+    """∂y/∂A."""
+    own: tuple[Product | Maps | None, ...]
+    """∂s/∂A, s the score that the layer's own tokens get."""
+    activations: Activations | None
+
+
+def gradients(
+    vit: LoadedViT, tap: Tap, goal: Goal, layout: TokenLayout, progress: Progress | None
+) -> Gradients:
+    """What autograd says of the score, layer by layer; the graph is gone afterwards.
+
+    Raises CaptureFailed where a layer showed no product with its values, or a gradient is not
+    finite.
+    """
+    caught = tap.caught
+    for name, layer in caught.items():
+        only_source(name, layer)
+    mixed = [_met(layer.mixed, name) for name, layer in caught.items()]
+    values = [_met(layer.values, name) for name, layer in caught.items()]
+    own: list[Product | Maps | None] = []
+    for step, layer in enumerate(caught.values()):
+        stream = layer.stream
+        product = mixed[step], values[step]
+        own.append(None if stream is None else _own(vit, stream, product, goal, layout))
+        tap.report(progress, len(caught) + step + 1)
+    last = layer.given
+    *of_mixed, of_last = _ask(goal.score, [*mixed, mixed[-1] if last is None else last])
+    for name, gradient in zip(caught, of_mixed, strict=True):
+        if not finite(gradient):
+            raise CaptureFailed(f"The gradient in layer {name} is not finite: check the weights.")
+    activations = None
+    if last is not None and last.ndim == 3:
+        activations = Activations(last[0].detach().float(), of_last[0].float())
+    return Gradients(
+        maps=tuple(Product(g[0], v) for g, v in zip(of_mixed, values, strict=True)),
+        own=tuple(own),
+        activations=activations,
+    )
+
+
+def _ask(score: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+    """∂score/∂tensor of each; zeros where the score does not depend on it."""
+    if not score.requires_grad:
+        return [torch.zeros_like(tensor) for tensor in tensors]
+    found = torch.autograd.grad(score, tensors, materialize_grads=True)
+    return [gradient.detach() for gradient in found]
+
+
+def _own(
+    vit: LoadedViT,
+    stream: Tensor,
+    product: tuple[Tensor, Tensor],
+    goal: Goal,
+    layout: TokenLayout,
+) -> Product | Maps:
+    """∂s/∂A for the score s that the model's readout gives the tokens of one layer.
+
+    `product` is that layer's (A V, V).
+    """
+    readout, pooler = vit.readout, vit.readout.pooler
+    if pooler is None or readout.pool is None:
+        mixed, values = product
+        score = goal.of_feature(readout.norm(stream.mean(1))[0])
+        (outputs,) = torch.autograd.grad(score, mixed, retain_graph=True)
+        return Product(outputs[0].detach(), values)
+    # A model that pools by attention is asked by that attention: its map is the pooler's.
+    tap = Tap((pooler,), values=True, graph=True)
+    caught = tap.caught[pooler.name]
+    with ExitStack() as hooks:
+        for handle in hooks_of(pooler, tap, caught, partial(tap.leave, None, 1)):
+            hooks.callback(handle.remove)
+        with tap:
+            feature = readout.pool(readout.norm(stream.detach().requires_grad_()))
+    mixed, values = _met(caught.mixed, pooler.name), _met(caught.values, pooler.name)
+    (outputs,) = torch.autograd.grad(goal.of_feature(feature[0]), mixed)
+    rows = Product(outputs[0].detach(), values).block(0, outputs.shape[2])
+    return Maps(F.pad(rows, (layout.tokens - rows.shape[-1], 0)))  # it may leave out the prefix
+
+
+def _met(tensor: Tensor | None, name: str) -> Tensor:
+    """What a layer must have shown when it multiplied its map with values."""
+    if tensor is None:
+        raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
+    return tensor

@@ -1,0 +1,48 @@
+"""Maps beside their gradients, a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import BadOption
+from attnviz.record import AttentionRecord, LayerAttention, Product
+
+
+def gradient_of(layer: LayerAttention) -> Product:
+    """∂y/∂A of the layer; BadOption where the record was made without a target."""
+    if layer.gradient is None:
+        raise BadOption(
+            'This record has no gradients: observe the picture with a target, such as "predicted"'
+            ' or attnviz.similarity_to("cls").'
+        )
+    return layer.gradient
+
+
+def attention_and_gradient(
+    layer: LayerAttention, weights: Float[Tensor, " query"] | None = None
+) -> Iterator[tuple[slice, Float[Tensor, "head query key"], Float[Tensor, "head query key"]]]:
+    """(queries, A, ∂y/∂A) piece by piece; queries whose weights are all 0 are passed over.
+
+    The gradient's pieces are the caller's own, to write on; those of A may be the record's.
+    """
+    gradient = gradient_of(layer)
+    used = None if weights is None else weights.nonzero().flatten().tolist()
+    spans = layer.spans() if used is None or len(used) > 1 else [(used[0], used[0] + 1)]
+    for start, stop in spans:
+        if weights is None or bool(weights[start:stop].any()):
+            yield (
+                slice(start, stop),
+                layer.source.block(start, stop),
+                gradient.block(start, stop),
+            )
+
+
+def query_row(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
+    """The query as weights on tokens: 1 in all, in equal parts."""
+    row = torch.zeros(record.layout.tokens, device=record.layers[0].device)
+    row[query.start : query.stop] = 1 / len(query)
+    return row

@@ -1,0 +1,37 @@
+"""What a method is: one row of the table, with its formula and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from attnviz.methods.options import Option
+
+
+def _never(settled: Mapping[str, Any]) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to turn a record into a value for each token."""
+
+    label: str
+    unit: str
+    summary: str
+    formula: str
+    source: str
+    compute: Callable[..., Tensor]
+    """(record, query tokens, **options) → one value a token."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    needs_gradient: bool = False
+    """Whether the record must have been made with a target."""
+    asks: bool = True
+    """Whether the map is of a query; otherwise it is of the whole picture."""
+    is_share: Callable[[Mapping[str, Any]], bool] = _never
+    """Whether, with these options, the values of all tokens sum to 1."""
+    signed: bool = False
+    """Whether values below zero mean the opposite of values above."""

@@ -1,0 +1,47 @@
+"""Relevance: attention that matters to a target, added up over the layers."""
+
+from __future__ import annotations
+
+import torch
+from einops import einsum
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.methods import span
+from attnviz.methods.gradients import attention_and_gradient, query_row
+from attnviz.methods.method import Method
+from attnviz.record import AttentionRecord
+
+
+def relevance(
+    record: AttentionRecord, query: range, *, first_layer: int, last_layer: int
+) -> Float[Tensor, " token"]:
+    """Row `query` of R, where `R ← R + Ā_l R` from the first layer up and `R_0 = I`.
+
+    `Ā_l = mean_h relu(∂y/∂A_l ⊙ A_l)`, with no normalisation of rows. Of R only that row is formed:
+    `r ← r + r Ā_l`, from the last layer down. Less the query itself, which R starts with, and times
+    any positive factor of y, all else scales along.
+
+    Source: Chefer et al. 2021, "Generic attention-model explainability", equations 5 and 6.
+    """
+    row = query_row(record, query)
+    for layer in reversed(span.layers_between(record, first_layer, last_layer)):
+        added = torch.zeros_like(row)
+        for at, attention, gradient in attention_and_gradient(layer, row):
+            kept = gradient.mul_(attention).relu_()
+            added += einsum(row[at], kept, "query, head query key -> key") / layer.heads
+        row = row + added
+    return row
+
+
+METHOD = Method(
+    label="Relevance",
+    unit="relevance",
+    summary="Which attention speaks for the target, added up over the layers.",
+    formula="R ← R + Ā R with Ā = mean over heads of relu(∂y/∂A ⊙ A), R = I at first; the query's"
+    " row",
+    source="Chefer et al., Generic attention-model explainability, ICCV 2021, equations 5 and 6",
+    compute=relevance,
+    options=span.OPTIONS,
+    needs_gradient=True,
+)

@@ -1,0 +1,196 @@
+"""Sees the torch calls that attention modules make, and keeps what their maps are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from attnviz.contract import AttentionSite
+from attnviz.errors import CaptureFailed
+from attnviz.record import Factors, Maps
+
+Progress = Callable[[int, int], None]
+"""Called after each step of a pass with (steps done, steps in all); may raise, to stop."""
+
+_SOFTMAX = {torch.softmax, torch.Tensor.softmax, F.softmax, torch.special.softmax}
+_MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
+
+
+@dataclass
+class Caught:
+    """What one attention module did during one pass."""
+
+    number: int
+    runs: int = 0
+    source: Maps | Factors | None = None
+    values: Tensor | None = None  # (head, key, channel)
+    mixed: Tensor | None = None  # (1, head, query, channel): map × values, with its graph
+    joined: Tensor | None = None  # (1, query, head · channel): what reached the projection
+    given: Tensor | None = None  # (1, token, channel): what the module was fed with
+    stream: Tensor | None = None  # (1, token, channel): the tokens after the layer
+
+
+class Tap(TorchFunctionMode):
+    """Sees every torch call; keeps those that the running attention module makes.
+
+    With `values`, what the maps multiply is kept as well; with `graph`, all that a gradient is
+    asked for; with `check`, what reached the projection.
+    """
+
+    def __init__(
+        self,
+        sites: tuple[AttentionSite, ...],
+        *,
+        values: bool = False,
+        graph: bool = False,
+        check: bool = False,
+    ) -> None:
+        super().__init__()
+        self.caught = {site.name: Caught(number) for number, site in enumerate(sites)}
+        self.store: Tensor | None = None  # (layer, 2 or 3, head, token, channel): q, k, v
+        self.running: Caught | None = None
+        self.stopped: Exception | None = None  # what `progress` raised
+        self.values, self.graph, self.check = values, graph, check
+
+    def enter(self, caught: Caught, _: nn.Module, given: tuple[Any, ...]) -> None:
+        """Before an attention module runs: calls are now its own."""
+        caught.runs += 1
+        self.running = caught
+        if self.graph and given and isinstance(given[0], Tensor):
+            caught.given = given[0]
+
+    def leave(self, progress: Progress | None, number: int, *_: object) -> None:
+        """After it ran."""
+        self.running = None
+        self.report(progress, number)
+
+    def report(self, progress: Progress | None, number: int) -> None:
+        """Say that a step is done; `progress` may raise, to stop the pass."""
+        if progress is not None:
+            try:
+                progress(number, len(self.caught) * (2 if self.graph else 1))
+            except Exception as error:
+                self.stopped = error
+                raise
+
+    def arrive(self, caught: Caught, _: nn.Module, given: tuple[Tensor, ...]) -> None:
+        """Before the projection runs: what reached it."""
+        if self.check:
+            caught.joined = given[0].detach()
+
+    def pass_on(self, caught: Caught, _: nn.Module, __: object, stream: Tensor) -> None:
+        """After the layer: the tokens that it hands on."""
+        if isinstance(stream, Tensor):
+            caught.stream = stream
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if self.running is not None:
+            if func is F.scaled_dot_product_attention:
+                self._fused(self.running, result, *args, **kwargs)
+            elif func in _SOFTMAX:
+                self._softmax(self.running, result)
+            elif func in _MATMUL and isinstance(self.running.source, Maps):
+                self._product(self.running, result, *args)
+        return result
+
+    def _fused(
+        self,
+        caught: Caught,
+        result: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
+        if is_causal or enable_gqa:
+            raise CaptureFailed("Causal and grouped-query attention are not drawn yet.")
+        parts = [query, key, value] if self.values else [query, key]
+        queries, keys, *values = self._copies(caught.number, [part[0].detach() for part in parts])
+        caught.source = Factors(
+            queries=queries,
+            keys=keys,
+            scale=query.shape[-1] ** -0.5 if scale is None else scale,
+            bias=None if attn_mask is None else _as_bias(attn_mask),
+        )
+        caught.values = values[0] if values else value[0].detach() if self.check else None
+        if self.graph:
+            caught.mixed = result
+
+    def _copies(self, number: int, parts: list[Tensor]) -> list[Tensor]:
+        """Copies, so that what is packed beside queries and keys is not kept alive.
+
+        All layers' lie in one tensor: many small ones, allocated between the pass's short-lived
+        ones, leave holes in the heap that are half as large again.
+        """
+        first = parts[0]
+        shape = (len(self.caught), len(parts), *first.shape)
+        if self.store is None:
+            self.store = first.new_empty(shape)
+        alike = all(part.shape == first.shape and part.dtype == self.store.dtype for part in parts)
+        if not alike or self.store.shape != shape or self.store.device != first.device:
+            return [part.clone(memory_format=torch.contiguous_format) for part in parts]
+        room = self.store[number]
+        return [room[place].copy_(part) for place, part in enumerate(parts)]
+
+    def _softmax(self, caught: Caught, result: Tensor) -> None:
+        if result.ndim == 4:
+            caught.source = Maps(result[0].detach())
+
+    def _product(self, caught: Caught, result: Tensor, left: Tensor, right: Tensor) -> None:
+        if caught.values is None and left.shape[1:] == caught.source.map.shape:  # type: ignore[union-attr]
+            if self.values or self.check:
+                caught.values = right[0].detach().clone(memory_format=torch.contiguous_format)
+            if self.graph:
+                caught.mixed = result
+
+
+def _as_bias(mask: Tensor) -> Tensor:
+    """A mask as (head, query, key) numbers added to the scores; False means minus infinity."""
+    if mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, float("-inf"))
+    mask = mask[(None,) * (4 - mask.ndim)]
+    return mask[0].detach()
+
+
+def hooks_of(
+    site: AttentionSite, tap: Tap, caught: Caught, leave: object
+) -> Iterator[torch.utils.hooks.RemovableHandle]:
+    """Put a tap's hooks on one attention module; each handle is for the caller to remove."""
+    module = site.module
+    yield module.register_forward_pre_hook(partial(tap.enter, caught))
+    # First of all hooks: what another one computes is not the module's.
+    yield module.register_forward_hook(leave, prepend=True)  # type: ignore[arg-type]
+    yield site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught))
+    if site.block is not None:
+        yield site.block.register_forward_hook(partial(tap.pass_on, caught))
+
+
+def only_source(name: str, caught: Caught) -> Maps | Factors:
+    """The attention of a layer that ran exactly once; CaptureFailed for any other."""
+    if caught.runs != 1 or caught.source is None:
+        found = "no softmax over tokens was seen in it" if caught.runs else "it was not reached"
+        raise CaptureFailed(
+            f"Layer {name} ran {caught.runs} times in one pass"
+            + (f", and {found}." if caught.source is None else "; one map cannot stand for all.")
+        )
+    return caught.source
+
+
+def finite(tensor: Tensor) -> bool:
+    """Whether all values are finite. If their sum is, they are: that reads them only once."""
+    return bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all())

@@ -1,0 +1,169 @@
+"""What a gradient is taken of: the output of one class, or how alike two features are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from operator import index
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from attnviz.contract import LoadedViT
+from attnviz.errors import BadOption, UnknownName
+from attnviz.record import AttentionRecord
+from attnviz.tokens import Query, TokenLayout
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How alike the picture's feature is to a fixed one, by the cosine of their angle."""
+
+    reference: AttentionRecord | Query
+
+
+Target = int | str | Similarity
+"""A class by its number or its label, `"predicted"`, or what `similarity_to` gives."""
+
+
+def similarity_to(reference: AttentionRecord | Query) -> Similarity:
+    """A target that needs no classes, and asks why two features are alike.
+
+    Args:
+        reference: the record of another picture by the same model: its feature; or a token of
+            the picture itself: a patch as (row, col), or a name such as `"cls"`. The class token is
+            compared with the mean of the patches, all else with the picture's feature.
+    """
+    return Similarity(reference)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one pass made of the picture, with its graph where there is one."""
+
+    tokens: Float[Tensor, "token channel"]
+    """The last layer's, normed."""
+    feature: Float[Tensor, " channel"]
+    """The picture's one feature, which the head is fed with."""
+    output: Float[Tensor, " output"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A settled target."""
+
+    words: str
+    score: Float[Tensor, ""]
+    """y: the number whose gradient is asked for."""
+    of_feature: Callable[[Float[Tensor, " channel"]], Float[Tensor, ""]]
+    """The same score of another feature: LeGrad asks each layer's own."""
+
+
+def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
+    """Refuse, before the model runs, a target that it does not have.
+
+    Raises:
+        UnknownName: no such class, token or patch.
+        BadOption: it is no target, the model has no classes, or another model saw the reference.
+    """
+    if isinstance(target, Similarity):
+        if not isinstance(target.reference, AttentionRecord):
+            if target.reference == "mean":
+                raise BadOption(
+                    "The similarity to the mean of all patches is none of the targets: give a"
+                    " record, a patch as (row, col), or a prefix token's name."
+                )
+            layout.query_tokens(target.reference)
+        elif (came := target.reference.model) != vit.name:
+            raise BadOption(
+                f"The reference was seen by {came}, but this model is {vit.name}: features are"
+                " alike or not only within one model. Observe it with the same model."
+            )
+    elif not vit.classes:
+        raise BadOption(
+            f"{vit.name} has no classes, so {target!r} is no target of it. What it has:"
+            ' attnviz.similarity_to("cls"), to a patch (row, col), or to another record.'
+        )
+    elif target != "predicted":
+        class_index(target, vit.classes)
+
+
+def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -> Goal:
+    """The score that the target stands for, of a picture that was just read."""
+    if isinstance(target, Similarity):
+        return _similarity(target.reference, layout, reading)
+    if target == "predicted":
+        number = int(reading.output.detach().argmax())
+        chosen = "the predicted class "
+    else:
+        number, chosen = class_index(target, vit.classes), "class "
+    read = vit.readout.classify
+    return Goal(
+        words=f"{chosen}{number} ({vit.classes[number]})",
+        score=reading.output[number],
+        of_feature=lambda feature: read(feature[None])[0, number],
+    )
+
+
+def _similarity(reference: AttentionRecord | Query, layout: TokenLayout, reading: Reading) -> Goal:
+    subject = reading.feature
+    if isinstance(reference, AttentionRecord):
+        if reference.feature is None:
+            raise BadOption(f"{reference.model} has no one feature that could be compared with.")
+        fixed, words = reference.feature.to(subject), "similarity to another picture"
+    else:
+        fixed = reading.tokens[layout.query_tokens(reference).start].detach()
+        words = f"similarity to the {layout.query_label(reference)}"
+        if reference == "cls":
+            subject = reading.tokens[len(layout.prefix) :].mean(0)
+            words += ", of the mean of the patches"
+    return Goal(words, _cosine(subject, fixed), lambda feature: _cosine(feature, fixed))
+
+
+def class_index(target: object, classes: Sequence[str]) -> int:
+    """The number of a class given by its number or its label; letters' case does not matter.
+
+    A label of several names ("tabby, tabby cat") answers to each of them.
+    """
+    if isinstance(target, str):
+        return _labelled(target, classes)
+    try:
+        number = index(target)  # type: ignore[arg-type]
+    except TypeError:
+        raise BadOption(
+            "A target is a class's number or label, 'predicted', or attnviz.similarity_to(…);"
+            f" {target!r} came."
+        ) from None
+    if not 0 <= number < len(classes):
+        raise UnknownName(
+            f"There is no class {number}: there are {len(classes)}, numbered from 0"
+            f" to {len(classes) - 1}."
+        )
+    return number
+
+
+def _labelled(wanted: str, classes: Sequence[str]) -> int:
+    asked = wanted.strip().casefold()
+    whole = [number for number, label in enumerate(classes) if label.casefold() == asked]
+    names = [[name.strip() for name in label.casefold().split(",")] for label in classes]
+    found = whole or [number for number, parts in enumerate(names) if asked in parts]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownName(
+            f"{len(found)} classes are called {wanted!r}: give one of the numbers"
+            f" {', '.join(map(str, found))}."
+        )
+    every = {name: number for number, parts in enumerate(names) for name in parts}
+    near = [classes[every[name]] for name in get_close_matches(asked, every, n=3)]
+    near = near or [*classes[:5], *(["…"] if len(classes) > 5 else [])]
+    raise UnknownName(
+        f"There is no class {wanted!r}. Nearest: {'; '.join(dict.fromkeys(near))}. Or give a number"
+        f" from 0 to {len(classes) - 1}, or 'predicted'."
+    )
+
+
+def _cosine(one: Float[Tensor, " channel"], other: Float[Tensor, " channel"]) -> Float[Tensor, ""]:
+    return F.cosine_similarity(one.float(), other.float(), dim=0)

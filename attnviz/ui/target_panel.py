@@ -1,0 +1,80 @@
+"""What a gradient method explains: a class, or why features are alike."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator as Place
+
+from attnviz.contract import LoadedViT
+from attnviz.record import AttentionRecord
+from attnviz.samples import SAMPLES
+from attnviz.tokens import Query
+
+Wish = tuple[Literal["class", "token", "sample"], int | Query]
+"""A target as a visitor chose it: a class's number, a token of the picture, a sample's name."""
+
+ANOTHER = "another class"
+
+LISTED = 1000
+"""More classes than this are chosen by their number: a list of them would be too long to send."""
+
+
+def choose_target(
+    vit: LoadedViT, record: AttentionRecord, query: Query, sample: str | None
+) -> Wish:
+    """The widgets; classes where the model has them, and similarity for every model."""
+    offered = _offered(vit, record, query, sample)
+    choices = [*offered, *([ANOTHER] if len(vit.classes) > len(record.predictions) > 0 else [])]
+    if st.session_state.get("target") not in choices:
+        st.session_state.target = choices[0]
+    left, right = st.columns([3, 2], gap="medium")
+    chosen: str = left.selectbox(
+        "Explain",
+        choices,
+        key="target",
+        persist_state="session",
+        help="What the gradient is taken of: the output of a class, or how alike two features are. "
+        "A sample is compared by the one feature that the model makes of each picture; the class "
+        "token, with the mean of the patches.",
+    )
+    return offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
+
+
+def _choose_class(vit: LoadedViT, place: Place) -> int:
+    count = len(vit.classes)
+    if count > LISTED:
+        return int(
+            place.number_input("Class", 0, count - 1, 0, key="class", persist_state="session")
+        )
+    if st.session_state.get("class") not in range(count):
+        st.session_state["class"] = 0
+    return int(
+        place.selectbox(
+            "Class",
+            range(count),
+            key="class",
+            format_func=lambda number: f"{number}: {vit.classes[number]}",
+            persist_state="session",
+        )
+    )
+
+
+def _offered(
+    vit: LoadedViT, record: AttentionRecord, query: Query, sample: str | None
+) -> dict[str, Wish]:
+    """Words → target, the likeliest first."""
+    found: dict[str, Wish] = {
+        f"class {number}: {label} ({share:.0%})": ("class", number)
+        for label, number, share in record.predictions
+    }
+    if len(vit.classes) == 1:
+        found["the model's one output"] = ("class", 0)
+    tokens: list[Query] = ["cls"] if "cls" in record.layout.prefix else []
+    for token in [*tokens, *([query] if isinstance(query, tuple) else [])]:
+        found[f"similarity to the {record.layout.query_label(token)}"] = ("token", token)
+    for name, card in SAMPLES.items():
+        if name != sample:
+            found[f"similarity to the sample: {card.label}"] = ("sample", name)
+    return found
