@@ -74,7 +74,7 @@ def overlay(
         raise BadOption(f"alpha is from 0 (picture alone) to 1 (colours alone); {alpha!r} came.")
     if interpolation not in INTERPOLATIONS:
         raise unknown("interpolation", interpolation, INTERPOLATIONS)
-    chosen = choose_scale(heat.values, scale, clip=clip)
+    chosen = choose_scale(heat.drawn, scale, clip=clip)
     picture = _resized(heat.image, size)
     placement = _placed(heat, picture.size)
     colours = _pixels(heat, placement, chosen, colormap, interpolation)

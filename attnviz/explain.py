@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from attnviz import capture, colour, export
-from attnviz.contract import LoadedViT, as_fit
+from attnviz.contract import Box, LoadedViT, as_fit
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
@@ -130,7 +131,7 @@ def explain(
     notes = ["random weights: this map means nothing"] if record.random else []
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
-    return Explanation(
+    heat = Explanation(
         values=record.layout.to_grid(values).float().cpu().numpy(),
         unit=chosen.unit,
         title=chosen.label,
@@ -143,6 +144,16 @@ def explain(
         notes=tuple(notes),
         share_of_all=chosen.is_share(settled),
     )
+    if heat.query_cell is not None and not _meets(heat.cell_box(*heat.query_cell), heat.image.size):
+        note = "the patch that asks lies in the padding, beside the picture"
+        return replace(heat, notes=(*heat.notes, note))
+    return heat
+
+
+def _meets(box: Box, size: tuple[int, int]) -> bool:
+    """Whether a part of the box lies in a picture of that (width, height)."""
+    left, top, right, bottom = box
+    return left < size[0] and right > 0 and top < size[1] and bottom > 0
 
 
 def _upright_rgb(source: object) -> Image.Image:

@@ -95,7 +95,7 @@ def _slug(words: str) -> str:
 
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
-    scale = choose_scale(heat.values, paper.scale, clip=paper.clip)
+    scale = choose_scale(heat.drawn, paper.scale, clip=paper.clip)
     return {
         "made_by": "attnviz",
         "title": heat.title,

@@ -48,7 +48,7 @@ def heat_figure(
     wholly outside the picture keeps its index but has no point. Raises what `colour.overlay`
     raises.
     """
-    chosen = choose_scale(heat.values, scale, clip=clip)
+    chosen = choose_scale(heat.drawn, scale, clip=clip)
     picture = overlay(
         heat,
         alpha=alpha,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import Self
 
 import numpy as np
@@ -97,6 +97,18 @@ class Heatmap:
         rows, cols = self.values.shape
         return rows, cols
 
+    @property
+    def drawn(self) -> Float32[np.ndarray, " patch"]:
+        """The values of the patches that meet the picture; those of a padding have no place in it.
+
+        Scales are chosen from these alone.
+        """
+        left, top, right, bottom = self.box
+        width, height = self.image.size
+        rows = _meeting(self.grid[0], top, bottom, height)
+        cols = _meeting(self.grid[1], left, right, width)
+        return self.values[rows, cols].ravel()
+
     def fact(self, name: str) -> str | None:
         """The value of one fact, or None where it wasn't given."""
         return dict(self.facts).get(name)
@@ -130,6 +142,14 @@ class Heatmap:
         rows, cols = self.grid
         high, wide = (bottom - top) / rows, (right - left) / cols
         return left + col * wide, top + row * high, left + (col + 1) * wide, top + (row + 1) * high
+
+
+def _meeting(count: int, start: float, end: float, length: int) -> slice:
+    """The cells of a grid from `start` to `end` of which a part lies between 0 and `length`."""
+    side = (end - start) / count
+    # A little inside, so that an edge that rounding moved does not count as a meeting.
+    first, last = (0 - start) / side + 1e-6, (length - start) / side - 1e-6
+    return slice(max(0, floor(first)), min(count, ceil(last)))
 
 
 @dataclass(frozen=True, eq=False)

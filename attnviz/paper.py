@@ -93,7 +93,7 @@ def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
 
 def _figure(heat: Heatmap, paper: Paper) -> Figure:
     """Picture, colour bar and text below each other, on whole pixels, the text wrapped to fit."""
-    scale = choose_scale(heat.values, paper.scale, clip=paper.clip)
+    scale = choose_scale(heat.drawn, paper.scale, clip=paper.clip)
     gap, step, bar = map(paper.pixels, (GAP, LINE, BAR))
     width = round(paper.width_mm / 25.4 * paper.dpi)
     room = width - 2 * gap

@@ -99,7 +99,7 @@ class Tap(TorchFunctionMode):
             if func is F.scaled_dot_product_attention:
                 self._fused(self.running, result, *args, **kwargs)
             elif func in _SOFTMAX:
-                self._softmax(self.running, result)
+                self._softmax(self.running, result, func, args, kwargs)
             elif func in _MATMUL and isinstance(self.running.source, Maps):
                 self._product(self.running, result, *args)
         return result
@@ -147,9 +147,15 @@ class Tap(TorchFunctionMode):
         room = self.store[number]
         return [room[place].copy_(part) for place, part in enumerate(parts)]
 
-    def _softmax(self, caught: Caught, result: Tensor) -> None:
-        if result.ndim == 4:
-            caught.source = Maps(result[0].detach())
+    def _softmax(
+        self, caught: Caught, result: Tensor, func: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
+        if result.ndim != 4:
+            return
+        if result.dtype in (torch.float16, torch.bfloat16):
+            # The same softmax of the same scores; in half precision rows miss the sum 1.
+            result = func(args[0].float(), *args[1:], **kwargs)
+        caught.source = Maps(result[0].detach())
 
     def _product(self, caught: Caught, result: Tensor, left: Tensor, right: Tensor) -> None:
         if caught.values is None and left.shape[1:] == caught.source.map.shape:  # type: ignore[union-attr]

@@ -455,6 +455,52 @@ class Biased(nn.Module):
         return inner.proj(inner.norm(mixed.transpose(1, 2).reshape(batch, tokens, -1)))
 
 
+class Scaled(nn.Module):
+    """An attention module that hands the kernel a scale of its own."""
+
+    def __init__(self, attn: nn.Module) -> None:
+        super().__init__()
+        self.inner = attn
+
+    def forward(self, x: torch.Tensor, **_: object) -> torch.Tensor:
+        inner = self.inner
+        batch, tokens, _ = x.shape
+        packed = inner.qkv(x).reshape(batch, tokens, 3, inner.num_heads, inner.head_dim)
+        q, k, v = packed.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, scale=0.05)
+        return inner.proj(inner.norm(mixed.transpose(1, 2).reshape(batch, tokens, -1)))
+
+
+def test_a_scale_of_the_module_s_own_is_the_map_s():
+    module = small_module()
+    whole = models.wrap(module)
+    first, site, last = whole.sites
+    inner = module.blocks[1].attn
+    fed = []
+    module.blocks[1].attn = Scaled(inner)
+    module.blocks[1].attn.register_forward_pre_hook(lambda _, given: fed.append(given[0]))
+    scaled = dataclasses.replace(
+        site, module=module.blocks[1].attn, after_mix=inner.norm, fused_switch=None
+    )
+    vit = WithSites(whole, (first, scaled, last))
+    for keep in ("maps", "factors"):
+        layer = attnviz.observe(vit, small_input(), keep=keep).layers[1]
+        q, k, _ = inner.qkv(fed[-1])[0].double().detach().chunk(3, dim=1)
+        for head in range(3):
+            at = slice(8 * head, 8 * head + 8)
+            expected = (q[:, at] @ k[:, at].T * 0.05).softmax(-1)
+            torch.testing.assert_close(layer.probs()[head].double(), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rows_of_a_half_precision_map_sum_to_one_by_both_routes(dtype):
+    vit = models.wrap(small_module().to(dtype))
+    for keep in ("maps", "factors"):
+        for layer in attnviz.observe(vit, small_input(), keep=keep).layers:
+            assert layer.probs().dtype == torch.float32
+            torch.testing.assert_close(layer.probs().sum(-1), torch.ones(3, 7), atol=1e-5, rtol=0)
+
+
 def mask_of(kind: str) -> torch.Tensor:
     """A bias far from constant, of one of the shapes that kernels take."""
     number = torch.Generator().manual_seed(5)

@@ -34,6 +34,21 @@ def heat(values=((0, 1, 2), (3, 4, 5)), *, size=(30, 20), box=None, **changes) -
     )
 
 
+@pytest.mark.parametrize(
+    ("box", "drawn"),
+    [
+        (None, [0, 1, 2, 3, 4, 5]),
+        ((0.0, -20.0, 30.0, 20.0), [3, 4, 5]),  # the first row lies above the picture
+        ((0.0, -19.0, 30.0, 21.0), [0, 1, 2, 3, 4, 5]),  # all but a pixel of it
+        ((-10.0, 0.0, 50.0, 20.0), [0, 1, 3, 4]),  # a column a third to the right of it
+        ((-10.0, 0.0, 20.0, 20.0), [1, 2, 4, 5]),
+        ((5.0, 5.0, 15.0, 15.0), [0, 1, 2, 3, 4, 5]),  # a crop
+    ],
+)
+def test_what_lies_in_the_padding_is_not_drawn_and_sets_no_scale(box, drawn) -> None:
+    assert heat(box=box).drawn.tolist() == drawn
+
+
 # --- the record ---------------------------------------------------------------------------------
 
 

@@ -113,6 +113,18 @@ def test_rollout_of_the_mean_query_is_the_mean_of_the_patch_rows():
     assert heat.values.ravel() == pytest.approx(oracles.rollout(maps)[1:].mean(0)[1:], abs=1e-6)
 
 
+@pytest.mark.parametrize("tiny", [1e-20, 1e-31, 1e-38])
+def test_fused_rows_as_small_as_float32_can_hold_are_still_brought_to_the_sum_one(tiny):
+    heads = np.full((3, 3, 3), tiny)
+    for head in range(3):
+        heads[head, :, head] = 1
+    # The minimum over heads is `tiny` everywhere, so each fused row is uniform.
+    heat = attnviz.explain(
+        record_of([heads], grid=(1, 3)), "rollout", query=(0, 0), head_fusion="min"
+    )
+    assert heat.values[0] == pytest.approx([2 / 3, 1 / 6, 1 / 6], abs=1e-6)
+
+
 def test_identity_attention_gives_identity_rollout_and_uniform_gives_uniform():
     identity = record_of([[np.eye(6)]] * 3, grid=(2, 3))
     heat = attnviz.explain(identity, "rollout", query=(1, 1))

@@ -9,9 +9,11 @@ from conftest import small_input, small_vit
 from PIL import Image
 
 import attnviz
+import models
 from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import Ground, forget_place
 from attnviz.ui.cache import Observation, Observations
+from attnviz.ui.map_panel import _sentence
 from attnviz.ui.state import Picture, show_picture
 
 # A picture of 90 × 60 pixels (width × height) under several grids.
@@ -213,3 +215,24 @@ def test_tiles_are_each_heads_row_without_prefix():
         assert tiles[layer].reshape(3, 6) == pytest.approx(rows.numpy())
     with pytest.raises(ValueError, match="read-only"):
         tiles[0] = 0
+
+
+def test_the_share_that_the_padding_holds_is_said_apart():
+    vit = models.load("vit_tiny_patch16_224", pretrained=False)
+    obs = attnviz.observe(vit, Image.new("RGB", (900, 160), "green"), fit="pad")
+    heat = attnviz.explain(obs, "attention", query="cls")
+    # 160 of 900 rows are the picture's: patch rows 5 to 8 of 14 meet it.
+    row = obs.layers[-1].probs().mean(0)[0, 1:].reshape(14, 14)
+    held, beside = float(row[5:9].sum()), float(row.sum() - row[5:9].sum())
+    said = _sentence(heat, Ground.of(obs))
+    assert f"The patches of the picture hold {held:.1%} of the whole." in said
+    assert f"class token, the padding around the picture ({beside:.1%})" in said
+
+
+def test_a_method_whose_values_are_no_shares_says_nothing_of_a_whole():
+    obs = attnviz.observe(small_vit(), small_input(), target=1)
+    for method, row in attnviz.METHODS.items():
+        said = _sentence(attnviz.explain(obs, method), Ground.of(obs))
+        assert ("of the whole" in said) == row.is_share(
+            {name: option.default for name, option in row.options.items()}
+        )

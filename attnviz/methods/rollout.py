@@ -57,8 +57,9 @@ def rollout(
 
     Source: Abnar & Zuidema 2020, section 3. Fusion by max or min and discarding are later
     inventions: the ⌊ratio · n⌋ weakest of n patch weights (of equals the first) become 0, prefix
-    columns never, before the residual is added, and rows are brought back to the sum 1. A row left
-    empty by them (heads that share no key, fused by min) stands for the residual alone.
+    columns never, from the fused map as it is (over several query tokens each row on its own);
+    then rows are brought back to the sum 1, and the residual is added. A row left empty by them
+    (heads that share no key, fused by min) stands for the residual alone.
     """
     row = query_row(record, query)
     prefix = len(record.layout.prefix)
@@ -82,9 +83,11 @@ def _fused(
     count = int(ratio * values.shape[-1] + 1e-9)
     kept = _without_weakest(values, count)
     patches.copy_(rearrange(kept, "... (query key) -> (... query) key", key=patches.shape[1]))
-    total = fused.sum(-1, keepdim=True)
+    # By its largest value first: the sum of a row may be as small as float32 can hold.
+    top = fused.amax(-1, keepdim=True)
+    scaled = fused / torch.where(top > 0, top, 1.0)
     identity = torch.eye(len(fused), device=fused.device)
-    return torch.where(total > 0, fused / total.clamp_min(1e-30), identity)
+    return torch.where(top > 0, scaled / scaled.sum(-1, keepdim=True).clamp_min(1.0), identity)
 
 
 def _without_weakest(values: Float[Tensor, "row value"], count: int) -> Float[Tensor, "row value"]:

@@ -31,7 +31,7 @@ class Look:
     scale: ScaleName
     clip: float | None
 
-    def scale_of(self, values: Float[np.ndarray, "row col"]) -> Scale:
+    def scale_of(self, values: Float[np.ndarray, "*shape"]) -> Scale:
         """The scale of one map by itself."""
         return choose_scale(values, "zero" if self.scale == "zero" else "own", clip=self.clip)
 

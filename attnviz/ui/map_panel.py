@@ -115,11 +115,13 @@ def _sentence(heat: Explanation, ground: Ground) -> str:
     placeless = [ground.layout.query_label(name) for name in ground.layout.prefix]
     if not placeless or not heat.share_of_all:
         return said
-    share = float(heat.values.sum())
+    share, padding = float(heat.drawn.sum()), float(heat.values.sum() - heat.drawn.sum())
     held = f"{share:.1%}" if share < 0.9995 else "over 99.9%"
+    if padding:
+        placeless.append(f"the padding around the picture ({padding:.1%})")
     return said + (
-        f" The patches hold {held} of the whole. The rest is with what has no place in the "
-        f"picture: {', '.join(placeless)}."
+        f" The patches of the picture hold {held} of the whole. The rest is with what has no place "
+        f"in it: {', '.join(placeless)}."
     )
 
 

@@ -160,7 +160,7 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     shared = look.shared_scale(tiles)
     with right:
         # Only maps in the same unit can share a scale.
-        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat.values)
+        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat.drawn)
         shown = seen.on_screen(heat)
         show_map(heat, shown, look, scale, ground)
     show_chart(shown, look, scale)
