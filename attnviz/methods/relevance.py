@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from einops import einsum
+from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor
 
@@ -29,7 +29,9 @@ def relevance(
         added = torch.zeros_like(row)
         for at, attention, gradient in attention_and_gradient(layer, row):
             kept = gradient.mul_(attention).relu_()
-            added += einsum(row[at], kept, "query, head query key -> key") / layer.heads
+            # As one product of a row with a matrix: an einsum would first copy the piece.
+            weights = repeat(row[at] / layer.heads, "query -> (head query)", head=layer.heads)
+            added += weights @ rearrange(kept, "head query key -> (head query) key")
         row = row + added
     return row
 
