@@ -12,14 +12,18 @@ from attnviz.errors import (
 from attnviz.explain import Explanation, explain, observe
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
+from attnviz.mass import mass_mask
 from attnviz.methods import METHODS
+from attnviz.metrics import METRICS, HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
+from attnviz.sinks import Sink, find_sinks, swallowed_by
 from attnviz.target import similarity_to
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 
 __all__ = [
     "METHODS",
+    "METRICS",
     "AttentionRecord",
     "AttnVizError",
     "BadImage",
@@ -27,14 +31,20 @@ __all__ = [
     "BadWeights",
     "CaptureFailed",
     "Explanation",
+    "HeadMetrics",
     "Heatmap",
     "LayerAttention",
+    "Sink",
     "TokenLayout",
     "UnknownName",
     "UnsupportedModel",
     "explain",
+    "find_sinks",
+    "head_metrics",
+    "mass_mask",
     "observe",
     "open_image",
     "similarity_to",
+    "swallowed_by",
     "verify",
 ]

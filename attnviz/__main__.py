@@ -209,6 +209,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--clip", type=float, help=clip)
     smooth = f"between patches ({of['interpolation']}: one value a patch)"
     add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    outlined = "outline the fewest patches that hold this share of the map, such as 0.6 (off)"
+    add("--mass", type=float, help=outlined)
     add("--width-mm", type=float, help=f"width of the figure ({of['width_mm']:g})")
     add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
     bare = "leave out the words below the colour bar; the file's metadata keeps them"

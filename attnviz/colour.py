@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from einops import repeat
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from matplotlib import colormaps
 from PIL import Image
 
@@ -20,6 +20,9 @@ from attnviz.scale import Scale, choose_scale, numbers, within
 
 BAND = 256
 """Rows of pixels smoothed at a time: a 12-megapixel picture needs no 12 million floats."""
+
+DOT = "#0072b2"
+"""The blue of a plot's dots, told apart with any colour vision (Okabe & Ito 2008)."""
 
 
 def _table(name: str) -> UInt8[np.ndarray, "256 3"]:
@@ -84,6 +87,24 @@ def overlay(
         under = picture.crop((left, top, left + width, top + height))
         picture.paste(Image.blend(under, Image.fromarray(colours), float(alpha)), (left, top))
     return picture
+
+
+def mask_image(heat: Heatmap, kept: Bool[np.ndarray, "row col"]) -> Image.Image:
+    """The kept patches in white (255), all else in black, at the picture's size, mode L.
+
+    A pixel belongs to the patch that holds its centre; what the model did not see is black.
+    """
+    if kept.shape != heat.grid:
+        raise BadOption(
+            f"A mask of {' × '.join(map(str, kept.shape))} patches came for a map of"
+            f" {' × '.join(map(str, heat.grid))}. Make it from this map's values."
+        )
+    placement = _placed(heat, heat.image.size)
+    rows, cols = placement.cells
+    pixels = np.zeros((heat.image.height, heat.image.width), np.uint8)
+    shown = pixels[placement.top :, placement.left :][: rows.size, : cols.size]
+    shown[kept.take(rows, 0).take(cols, 1)] = 255
+    return Image.fromarray(pixels)
 
 
 def _resized(image: Image.Image, size: tuple[int, int] | None) -> Image.Image:

@@ -15,6 +15,7 @@ from attnviz.contract import Box, LoadedViT, as_fit
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
+from attnviz.mass import mass_mask
 from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.record import AttentionRecord
@@ -30,6 +31,10 @@ class Explanation(Heatmap):
     def overlay(self, **options: Any) -> Image.Image:
         """The map over the original picture, at its size; options as in `colour.overlay`."""
         return colour.overlay(self, **options)
+
+    def mask(self, mass: float = 0.6) -> Image.Image:
+        """The fewest patches that hold that share of the map, white on black, the same size."""
+        return colour.mask_image(self, mass_mask(self.values, mass).kept)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write .png, .svg, .pdf or .npz; options as in `export.save`."""
@@ -173,18 +178,12 @@ def _facts(
     record: AttentionRecord, method: Method, query: Query, settled: dict[str, Any]
 ) -> tuple[tuple[str, str], ...]:
     """What a figure must say of where it comes from, in words."""
-    rows, cols = record.layout.grid
-    height, width = record.view.tensor.shape[-2:]
     return (
         ("method", method.label),
         *_in_words(method, settled, len(record.layers)),
         *([("query", record.layout.query_label(query))] if method.asks else []),
         *([("target", str(record.target))] if method.needs_gradient else []),
-        ("model", record.model),
-        ("weights", record.weights),
-        ("input", f"{height} × {width} pixels"),
-        ("grid", f"{rows} × {cols} patches"),
-        ("fit", record.view.fit or "ready tensor"),
+        *record.facts,
     )
 
 

@@ -5,25 +5,33 @@ A file is written whole or not at all.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from PIL.PngImagePlugin import PngInfo
 
+from attnviz.colour import mask_image
+from attnviz.depth import DepthPaper, draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
+from attnviz.mass import mass_mask
+from attnviz.metrics import HeadMetrics
 from attnviz.paper import Paper, draw
 from attnviz.scale import choose_scale
+
+_Options = TypeVar("_Options", Paper, DepthPaper)
 
 
 def save(
@@ -41,11 +49,15 @@ def plan(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, Paper]:
     """Where and how `save` would write; what is wrong with that is known before a model runs."""
+    return _target(path, RENDERERS, overwrite), _given(Paper, options)
+
+
+def _target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
     target = Path(path)
     kind = target.suffix.lower()
-    if kind not in RENDERERS:
+    if kind not in kinds:
         raise BadOption(
-            f"A figure can be saved as {', '.join(RENDERERS)};"
+            f"A figure can be saved as {', '.join(kinds)};"
             f" {target.name!r} ends in {kind or 'none of them'}. Choose one of these suffixes."
         )
     if not overwrite and target.exists():
@@ -54,27 +66,93 @@ def plan(
         raise BadOption(
             f"{str(target)!r} can't be written: there is no such folder. Make it first."
         )
-    return target, _paper(options)
+    return target
 
 
 def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
     """The bytes of the file that `save` writes; `kind` is one of the suffixes in `RENDERERS`."""
     if kind not in RENDERERS:
         raise unknown("kind of file", kind, RENDERERS)
-    return RENDERERS[kind](heat, _paper(options))
+    return RENDERERS[kind](heat, _given(Paper, options))
 
 
-def _paper(options: Mapping[str, Any]) -> Paper:
-    known = [field.name for field in fields(Paper)]
+def _given(kind: type[_Options], options: Mapping[str, Any]) -> _Options:
+    known = [field.name for field in fields(kind)]
     for name in options:
         if name not in known:
             raise unknown("option of a saved figure", name, known)
-    return Paper(**options)
+    return kind(**options)
 
 
 def render_png(heat: Heatmap, **options: Any) -> bytes:
     """The figure as PNG bytes."""
     return render(heat, ".png", **options)
+
+
+def render_mask(heat: Heatmap, mass: float = 0.6) -> bytes:
+    """The mass mask as PNG bytes: 255 where the picture shows a kept patch, else 0; mode L."""
+    mask = mass_mask(heat.values, mass)
+    words = PngInfo()
+    for name, text in {
+        "Title": f"{heat.summary}; {mask.summary}",
+        "Description": _manifest_text(heat, Paper(mass=mass)),
+        "Software": "attnviz",
+    }.items():
+        words.add_itxt(name, text)
+    file = BytesIO()
+    mask_image(heat, mask.kept).save(file, "PNG", pnginfo=words)
+    return file.getvalue()
+
+
+def save_depth(
+    metrics: HeadMetrics,
+    name: str,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = True,
+    **options: Any,
+) -> Path:
+    """Write the plot of a metric against depth; `options` are those of `DepthPaper`.
+
+    Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
+    """
+    target = _target(path, DEPTH_KINDS, overwrite)
+    return _write(target, render_depth(metrics, name, target.suffix.lower(), **options))
+
+
+def render_depth(metrics: HeadMetrics, name: str, kind: str, **options: Any) -> bytes:
+    """The bytes of the file that `save_depth` writes; `kind` is one of `DEPTH_KINDS`."""
+    if kind not in DEPTH_KINDS:
+        raise unknown("kind of file", kind, DEPTH_KINDS)
+    metric = metrics.describe(name)
+    said = {
+        "made_by": "attnviz",
+        "title": metric.label,
+        "unit": metric.unit,
+        "description": metric.description,
+        "facts": dict(metrics.facts),
+        "notes": list(metrics.notes),
+    }
+    text = json.dumps(said, ensure_ascii=False)
+    paper = _given(DepthPaper, options)
+    return draw_depth(metrics, name, paper, kind=kind.removeprefix("."), manifest=text)
+
+
+def render_table(metrics: HeadMetrics) -> bytes:
+    """Every metric of every head as CSV, one line a head."""
+    file = StringIO()
+    rows = metrics.table()
+    writer = csv.DictWriter(file, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue().encode()
+
+
+def depth_stem(metrics: HeadMetrics, name: str) -> str:
+    """A file name without suffix for a plot: picture, model and metric."""
+    facts = dict(metrics.facts)
+    words = [Path(facts.get("picture", "")).stem, facts.get("model"), metrics.describe(name).label]
+    return _stem(words)
 
 
 def file_stem(heat: Heatmap) -> str:
@@ -83,6 +161,10 @@ def file_stem(heat: Heatmap) -> str:
     for name in ("layer", "head", "query", "target"):
         value = heat.fact(name)
         words.append(value if value is None or value.startswith(name) else f"{name} {value}")
+    return _stem(words)
+
+
+def _stem(words: Iterable[str | None]) -> str:
     parts = [_slug(word) for word in words if word]
     return "_".join(part for part in parts if part)[:150].strip("-_.") or "attnviz"
 
@@ -96,6 +178,7 @@ def _slug(words: str) -> str:
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
     scale = choose_scale(heat.drawn, paper.scale, clip=paper.clip)
+    mask = paper.mask(heat)
     return {
         "made_by": "attnviz",
         "title": heat.title,
@@ -110,6 +193,7 @@ def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
             "alpha": float(paper.alpha),
             "interpolation": paper.interpolation,
             "scale": {"name": scale.name, "low": scale.low, "high": scale.high},
+            "outline": mask and {"mass": mask.threshold, "held": mask.mass, "area": mask.area},
         },
     }
 
@@ -146,6 +230,9 @@ RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
     ".npz": _arrays,
 }
 """Suffix -> what makes the bytes of such a file."""
+
+DEPTH_KINDS = (".png", ".svg", ".pdf")
+"""Suffixes of a plot of a metric against depth."""
 
 
 def _write(target: Path, content: bytes) -> Path:

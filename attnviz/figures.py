@@ -1,8 +1,8 @@
-"""Figures for the screen: a picture with its map, and a mosaic of heads, that can be pointed at.
+"""Figures for the screen: a picture with its map, a mosaic of heads, a metric against depth.
 
 The only file that imports Plotly. Pictures are layout images; on top lies one invisible point a
 patch or tile, since clicks on Plotly's own heatmaps never reach Python. A point's index in the
-trace is row · cols + col, or layer · heads + head.
+first trace is row · cols + col, or layer · heads + head, or that of the head in the metrics' table.
 """
 
 from __future__ import annotations
@@ -20,15 +20,25 @@ from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
 
-from attnviz.colour import fit_within, mosaic, overlay, palette, ticks
+from attnviz.colour import DOT, fit_within, mosaic, overlay, palette, ticks
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
+from attnviz.mass import mass_mask
+from attnviz.metrics import DEPTH, HeadMetrics
 from attnviz.scale import Scale, choose_scale, numbers
 
 LINE = 80
 """Characters of caption in a line."""
 HEIGHT = 560
 """Pixels on screen; the width is the page's."""
+STILL: dict[str, Any] = {
+    "hovermode": "closest",
+    "hoverdistance": -1,  # the nearest point always wins
+    "dragmode": False,
+    "height": HEIGHT,
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "paper_bgcolor": "rgba(0,0,0,0)",
+}
 
 
 def heat_figure(
@@ -39,15 +49,17 @@ def heat_figure(
     scale: str | Scale = "own",
     clip: float | None = None,
     interpolation: str = "nearest",
+    mass: float | None = None,
     caption: bool = True,
     max_side: int = 900,
 ) -> go.Figure:
     """The overlay with a colour bar and a point on each patch; axes in pixels of the picture.
 
-    `caption` prints method and facts above it, so that a saved chart says what it shows. A patch
-    wholly outside the picture keeps its index but has no point. Raises what `colour.overlay`
-    raises.
+    With `mass` the fewest patches that hold that share of the map are outlined. `caption` prints
+    method and facts above it, so that a saved chart says what it shows. A patch wholly outside the
+    picture keeps its index but has no point. Raises what `colour.overlay` and `mass_mask` raise.
     """
+    mask = None if mass is None else mass_mask(heat.values, mass)
     chosen = choose_scale(heat.drawn, scale, clip=clip)
     picture = overlay(
         heat,
@@ -76,18 +88,13 @@ def heat_figure(
         | _colour_bar(chosen, colormap, heat.bar_label(chosen, interpolation), heat.values),
         showlegend=False,
     )
+    if mask is not None:
+        lines = [f"M{x0},{y0}L{x1},{y1}" for (x0, y0), (x1, y1) in heat.outline(mask)]
+        _framed(figure, 1.5, type="path", path="".join(lines))
     if heat.query_cell is not None:
-        left, top, right, bottom = heat.cell_box(*heat.query_cell)
-        for colour, line in (("black", 4), ("white", 2)):  # visible on any colour
-            figure.add_shape(
-                type="rect",
-                x0=left,
-                y0=top,
-                x1=right,
-                y1=bottom,
-                line={"color": colour, "width": line},
-            )
-    return _captioned(figure, heat.caption(alpha)) if caption else figure
+        corners = zip(("x0", "y0", "x1", "y1"), heat.cell_box(*heat.query_cell), strict=True)
+        _framed(figure, 2, type="rect", **dict(corners))
+    return _captioned(figure, heat.caption(alpha, mask)) if caption else figure
 
 
 def mosaic_figure(
@@ -142,6 +149,40 @@ def mosaic_figure(
     return figure.update_layout(margin={"l": 50, "t": 50})
 
 
+def depth_figure(metrics: HeadMetrics, name: str, *, caption: bool = True) -> go.Figure:
+    """A metric against depth: one dot a head, the mean over each layer's heads as a line.
+
+    Raises `UnknownName` for a metric that doesn't exist.
+    """
+    metric, table = metrics.describe(name), metrics.table()
+    values = np.array([row[name] for row in table])
+    figure = go.Figure(layout=STILL | {"template": "simple_white", "margin": {"t": 20}})
+    figure.add_scatter(
+        x=[row["layer"] for row in table],
+        y=values,
+        text=[
+            f"layer {row['layer']}, head {row['head']}: {text} {metric.unit}"
+            for row, text in zip(table, numbers(values), strict=True)
+        ],
+        hoverinfo="text",
+        mode="markers",
+        marker={"size": 7, "color": DOT, "opacity": 0.75},
+        name="one head",
+    )
+    figure.add_scatter(
+        y=metrics.layer_means(name),
+        mode="lines",
+        line={"color": "black"},
+        name="mean over heads",
+        hoverinfo="skip",
+    )
+    depth = len(metrics.heads)
+    figure.update_xaxes(title=DEPTH, range=[-0.5, depth - 0.5], dtick=1 + depth // 16)
+    figure.update_yaxes(title=metric.axis, rangemode="tozero")
+    figure.update_layout(legend={"orientation": "h", "y": -0.2})
+    return _captioned(figure, metrics.caption(name)) if caption else figure
+
+
 def camera(stem: str) -> dict[str, Any]:
     """Plotly's settings for the chart: its camera button saves `stem`.svg, and nothing zooms."""
     return {
@@ -181,15 +222,16 @@ def _canvas(picture: Image.Image, size: tuple[int, int]) -> go.Figure:
             ],
             "xaxis": still | {"range": [0, width]},
             "yaxis": still | {"range": [height, 0], "scaleanchor": "x", "scaleratio": 1},
-            "hovermode": "closest",
-            "hoverdistance": -1,  # the nearest point always wins
-            "dragmode": False,
             "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-            "height": HEIGHT,
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "paper_bgcolor": "rgba(0,0,0,0)",
         }
+        | STILL
     )
+
+
+def _framed(figure: go.Figure, width: float, **shape: Any) -> None:
+    """A shape's outline in white on black, visible on any colour."""
+    for colour, line in (("black", 2 * width), ("white", width)):
+        figure.add_shape(**shape, line={"color": colour, "width": line})
 
 
 def _captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
@@ -203,9 +245,9 @@ def _captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
             "y": 1,
             "yref": "container",
             "yanchor": "top",
-            "pad": {"t": 8},
+            "pad": {"t": 14},
         },
-        margin={"t": 20 + 17 * len(lines)},
+        margin={"t": 26 + 17 * len(lines)},
     )
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 
 from attnviz.contract import Box
 from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale
 
 
@@ -127,9 +128,10 @@ class Heatmap:
         """The same with the picture's name among its facts."""
         return replace(self, facts=(("picture", picture), *self.facts))
 
-    def caption(self, alpha: float) -> list[str]:
-        """What a figure says below its colour bar: method and facts, then each warning."""
-        return [f"{self.summary}; opacity {alpha:g}", *(f"Note: {note}" for note in self.notes)]
+    def caption(self, alpha: float, mask: MassMask | None = None) -> list[str]:
+        """What a figure says below its colour bar: method, facts, outline, then each warning."""
+        drawn = [f"opacity {alpha:g}", *([mask.summary] if mask else [])]
+        return ["; ".join([self.summary, *drawn]), *(f"Note: {note}" for note in self.notes)]
 
     def bar_label(self, scale: Scale, interpolation: str) -> str:
         """What a colour bar says: unit, scale, and smoothing if there is any."""
@@ -142,6 +144,13 @@ class Heatmap:
         rows, cols = self.grid
         high, wide = (bottom - top) / rows, (right - left) / cols
         return left + col * wide, top + row * high, left + (col + 1) * wide, top + (row + 1) * high
+
+    def outline(self, mask: MassMask) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+        """The mask's borders in the picture: segments from (x, y) to (x, y)."""
+        return [
+            (self.cell_box(row, col)[:2], self.cell_box(end_row, end_col)[:2])
+            for row, col, end_row, end_col in mask.outline
+        ]
 
 
 def _meeting(count: int, start: float, end: float, length: int) -> slice:

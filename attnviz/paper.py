@@ -6,6 +6,7 @@ process. The same request gives the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from threading import Lock
@@ -13,6 +14,7 @@ from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
@@ -22,6 +24,7 @@ from PIL import Image
 from attnviz.colour import colour_bar, overlay, ticks
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
+from attnviz.mass import MassMask, mass_mask
 from attnviz.scale import Scale, choose_scale, within
 
 FONT = "DejaVu Sans"  # comes with Matplotlib, so it is the same everywhere
@@ -51,8 +54,9 @@ _one_at_a_time = Lock()
 class Paper:
     """How a figure is drawn and how large it is printed; the options of `save`.
 
-    The first five are those of `colour.overlay`. `caption` prints method, facts and notes below;
-    the colour bar is always there, with its numbers, unit, scale and smoothing.
+    The first five are those of `colour.overlay`; `mass` outlines the fewest patches that hold that
+    share of the map. `caption` prints method, facts and notes below; the colour bar is always
+    there, with its numbers, unit, scale and smoothing.
     """
 
     alpha: float = 0.5
@@ -60,25 +64,39 @@ class Paper:
     scale: str | Scale = "own"
     clip: float | None = None
     interpolation: str = "nearest"
+    mass: float | None = None
     width_mm: float = 89.0
     dpi: int = 450
     caption: bool = True
 
     def __post_init__(self) -> None:
-        """Check what `colour.overlay` doesn't."""
-        for name, low, high in (("width_mm", 50.0, 400.0), ("dpi", 72.0, 1200.0)):
-            value = getattr(self, name)
-            if not within(value, low, high):
-                raise BadOption(f"{name} is from {low:g} to {high:g}; {value!r} came.")
+        """Check what `colour.overlay` and `mass_mask` don't."""
+        check_size(self.width_mm, self.dpi)
 
     def pixels(self, points: float) -> int:
         """A length in points as whole pixels."""
         return round(points / 72 * self.dpi)
 
+    def mask(self, heat: Heatmap) -> MassMask | None:
+        """What is outlined, if anything is."""
+        return None if self.mass is None else mass_mask(heat.values, self.mass)
+
+
+def check_size(width_mm: float, dpi: float) -> None:
+    """Refuse a figure of a width or with dots that nobody prints."""
+    for name, value, low, high in (("width_mm", width_mm, 50, 400), ("dpi", dpi, 72, 1200)):
+        if not within(value, low, high):
+            raise BadOption(f"{name} is from {low} to {high}; {value!r} came.")
+
 
 def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
     """The figure as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside."""
-    title, facts = _clean(heat.summary), _clean(manifest)
+    return printed(lambda: _figure(heat, paper), kind, paper.dpi, heat.summary, manifest)
+
+
+def printed(make: Callable[[], Figure], kind: str, dpi: int, title: str, manifest: str) -> bytes:
+    """What `make` draws, with this file's settings, as a file with title and manifest inside."""
+    title, facts = _clean(title), _clean(manifest)
     metadata: dict[str, dict[str, str | None]] = {
         "png": {"Title": title, "Description": facts, "Software": "attnviz"},
         "svg": {"Title": title, "Description": facts, "Date": None},
@@ -86,8 +104,7 @@ def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
     }
     file = BytesIO()
     with _one_at_a_time, matplotlib.style.context(["default", SETTINGS]):
-        figure = _figure(heat, paper)
-        figure.savefig(file, format=kind, dpi=paper.dpi, metadata=metadata[kind])
+        make().savefig(file, format=kind, dpi=dpi, metadata=metadata[kind])
     return file.getvalue()
 
 
@@ -100,17 +117,14 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
     room_points = room * 72 / paper.dpi
     wide, high = _fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
     label = wrap(heat.bar_label(scale, paper.interpolation), room_points)
-    texts = heat.caption(paper.alpha) if paper.caption else []
+    mask = paper.mask(heat)
+    texts = heat.caption(paper.alpha, mask) if paper.caption else []
     caption = [line for text in texts for line in wrap(text, room_points)]
     bar_top = gap + high + gap
     label_top = bar_top + bar + step
     caption_top = label_top + step * len(label) + (gap if caption else 0)
     height = caption_top + step * len(caption) + gap
-    if width * height > MOST_PIXELS:
-        raise BadOption(
-            f"A figure of {width} × {height} pixels is too large; give a smaller width_mm or dpi."
-        )
-    sheet = _Sheet(Figure(), width, height, paper.dpi)
+    sheet = Sheet(Figure(), width, height, paper.dpi)
     picture = overlay(
         heat,
         alpha=paper.alpha,
@@ -120,7 +134,7 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
         size=(wide, high),  # as many pixels as are printed: nothing resamples them again
     )
     axes = sheet.image(picture, (width - wide) // 2, gap, wide, high, extent=heat.image.size)
-    _outline(axes, heat)
+    _outline(axes, heat, mask)
     sheet.image(colour_bar(scale, paper.colormap), gap, bar_top, room, bar)
     for place, text in _numbers(scale, heat, room_points):
         align = {0.0: "left", 1.0: "right"}.get(place, "center")
@@ -149,8 +163,13 @@ def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]
     return [(0.0, low), *([(0.5, middle)] if fits else []), (1.0, high)]
 
 
-def _outline(axes: Axes, heat: Heatmap) -> None:
-    """A frame around the patch that was asked about, visible on any colour."""
+def _outline(axes: Axes, heat: Heatmap, mask: MassMask | None) -> None:
+    """Frames around the mask and the patch that was asked about, visible on any colour."""
+    segments = heat.outline(mask) if mask else []
+    for colour, points in (("black", 1.2), ("white", 0.6)):
+        lines = LineCollection(segments, colors=colour, linewidths=points)
+        lines.set_capstyle("projecting")  # so that corners are closed
+        axes.add_collection(lines, autolim=False)
     if heat.query_cell is None:
         return
     left, top, right, bottom = heat.cell_box(*heat.query_cell)
@@ -161,7 +180,7 @@ def _outline(axes: Axes, heat: Heatmap) -> None:
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class Sheet:
     """A figure measured in whole pixels from its upper left corner."""
 
     figure: Figure
@@ -170,6 +189,12 @@ class _Sheet:
     dpi: int
 
     def __post_init__(self) -> None:
+        """Give the figure its size, if it is one that can be kept in memory."""
+        if self.width * self.height > MOST_PIXELS:
+            raise BadOption(
+                f"A figure of {self.width} × {self.height} pixels is too large; give a smaller"
+                " width_mm or dpi."
+            )
         self.figure.set_dpi(self.dpi)
         # A hair more, since Matplotlib would cut a length of 1576.9999 pixels down to 1576.
         self.figure.set_size_inches((self.width + 1e-3) / self.dpi, (self.height + 1e-3) / self.dpi)

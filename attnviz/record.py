@@ -240,6 +240,19 @@ class AttentionRecord:
         return "maps" if dense else "factors"
 
     @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """(name, value) in words: where figures of this record say they come from."""
+        rows, cols = self.layout.grid
+        height, width = self.view.tensor.shape[-2:]
+        return (
+            ("model", self.model),
+            ("weights", self.weights),
+            ("input", f"{height} × {width} pixels"),
+            ("grid", f"{rows} × {cols} patches"),
+            ("fit", self.view.fit or "ready tensor"),
+        )
+
+    @property
     def nbytes(self) -> int:
         """Bytes held for all layers and tokens."""
         held = (*self.layers, self.features, self.activations)

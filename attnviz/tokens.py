@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from operator import index
 
 from einops import rearrange
-from jaxtyping import Shaped
-from torch import Tensor
+from jaxtyping import Int, Shaped
+from torch import Tensor, arange, cartesian_prod
 
 from attnviz.errors import BadOption, UnknownName, unknown
 
@@ -80,6 +80,12 @@ class TokenLayout:
             )
         return divmod(token - len(self.prefix), self.grid[1])
 
+    @property
+    def cells(self) -> Int[Tensor, "patch 2"]:
+        """The (row, col) of every patch, in the order of their tokens."""
+        rows, cols = self.grid
+        return cartesian_prod(arange(rows), arange(cols))
+
     def query_tokens(self, query: object) -> range:
         """The tokens whose rows a query averages: one token, or every patch for `"mean"`."""
         if isinstance(query, str):
@@ -99,6 +105,11 @@ class TokenLayout:
             return QUERY_WORDS.get(query, re.sub(r"^reg(\d+)$", r"register \1", query))
         row, col = _as_cell(query)
         return f"patch (row {row}, column {col})"
+
+    def token_label(self, token: int) -> str:
+        """One token in words: a prefix token's, or a patch's with its row and column."""
+        named = 0 <= token < len(self.prefix)
+        return self.query_label(self.prefix[token] if named else self.cell(token))
 
     def to_grid(self, values: Shaped[Tensor, "*lead token"]) -> Shaped[Tensor, "*lead row col"]:
         """Drop the prefix tokens and lay the patches out as the grid."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -128,3 +129,74 @@ def rollout(
             fused[i] = fused[i] / fused[i].sum()
         total = (residual * np.eye(tokens) + (1 - residual) * fused) @ total
     return total
+
+
+def head_metrics(
+    maps: list[Array], *, prefix: int, grid: tuple[int, int], patch: tuple[float, float]
+) -> list[list[dict[str, object]]]:
+    """Each layer's heads' metrics, and what each token received, number by number.
+
+    `patch` is (height, width) in pixels; the queries are the patches.
+    """
+    rows, cols = grid
+    tokens = prefix + rows * cols
+    where = {
+        prefix + row * cols + col: ((row + 0.5) * patch[0], (col + 0.5) * patch[1])
+        for row in range(rows)
+        for col in range(cols)
+    }
+    count = len(where)
+    found = []
+    for layer in maps:
+        heads = len(layer)
+        mean = [
+            [sum(layer[h, q, k] for h in range(heads)) / heads for k in range(tokens)]
+            for q in range(tokens)
+        ]
+        of_layer = []
+        for h in range(heads):
+            dropped, renormalised, entropy, divergence = 0.0, [], 0.0, 0.0
+            to = [0.0] * prefix
+            for q in where:
+                far = sum(layer[h, q, k] * math.dist(where[q], where[k]) for k in where)
+                given = sum(layer[h, q, k] for k in where)
+                dropped += far / count
+                if given > 0:
+                    renormalised.append(far / given)
+                for k in range(tokens):
+                    a = layer[h, q, k]
+                    if a > 0:
+                        entropy -= a * math.log(a) / count
+                        divergence += a * math.log(a / mean[q][k]) / count
+                for k in range(prefix):
+                    to[k] += layer[h, q, k] / count
+            of_layer.append(
+                {
+                    "distance": dropped,
+                    "distance_renormalised": (
+                        sum(renormalised) / len(renormalised) if renormalised else math.nan
+                    ),
+                    "entropy": entropy,
+                    "relative_entropy": entropy / math.log(tokens),
+                    "to_prefix": sum(to),
+                    "agreement": 1 - divergence / math.log(heads) if heads > 1 else 1.0,
+                    "to": to,
+                    "received": [sum(mean[q][k] for q in where) / count for k in range(tokens)],
+                }
+            )
+        found.append(of_layer)
+    return found
+
+
+def mass_mask(values: list[list[int]], threshold: Fraction) -> list[list[bool]]:
+    """The fewest patches, by exact fractions; of equals the first in reading order."""
+    cells = [(row, col) for row in range(len(values)) for col in range(len(values[0]))]
+    total = sum(values[row][col] for row, col in cells)
+    kept: set[tuple[int, int]] = set()
+    held = Fraction(0)
+    while held < threshold:
+        left = [cell for cell in cells if cell not in kept]
+        best = max(left, key=lambda cell: (values[cell[0]][cell[1]], -cells.index(cell)))
+        kept.add(best)
+        held += Fraction(values[best[0]][best[1]], total)
+    return [[(row, col) in kept for col in range(len(values[0]))] for row in range(len(values))]

@@ -60,6 +60,12 @@ def test_a_figure_without_words_says_them_in_its_metadata(picture, tmp_path):
         assert "vit_tiny_patch16_224" in str(first.info)
 
 
+def test_the_mass_is_outlined_on_request(picture, tmp_path):
+    out = tmp_path / "figure.svg"
+    assert main([str(picture), "-o", str(out), *TINY, "--mass", "0.6"]) == 0
+    assert "that hold 0.6" in out.read_text("utf-8")
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_each_kind_of_figure(picture, tmp_path, capsys, suffix):
     out = tmp_path / f"figure.{suffix}"
@@ -97,6 +103,7 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--alpha", "7"], "alpha"),
     (["picture.png", "-o", "o.png", "--alpha", "much"], "--help"),
     (["picture.png", "-o", "o.png", "--dpi", "0"], "dpi"),
+    (["picture.png", "-o", "o.png", "--mass", "60"], "at most 1; 60.0 came"),
     (["picture.png", "-o", "o.png", "--device", "abacus"], "abacus"),
     (
         [

@@ -13,6 +13,7 @@ from attnviz.colour import (
     colour_bar,
     colourise,
     fit_within,
+    mask_image,
     mosaic,
     overlay,
     ticks,
@@ -232,6 +233,41 @@ def test_options_that_do_not_exist(monkeypatch, options, error, says) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(error, match=says):
         overlay(heat(np.eye(2), photo(4, 4)), **options)
+
+
+# --- mask ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("box", "size", "rows"),
+    [
+        (None, (6, 4), ["000111", "000111", "111000", "111000"]),
+        ((2.0, 1.0, 4.0, 3.0), (6, 4), ["000000", "000100", "001000", "000000"]),
+        ((-2.0, 0.0, 2.0, 4.0), (3, 4), ["110", "110", "000", "000"]),  # half outside
+        ((0.0, 0.0, 5.0, 2.0), (5, 2), ["00111", "11000"]),  # the middle pixel's centre is right's
+        ((0.0, 0.6, 4.0, 2.6), (4, 3), ["0000", "0011", "1100"]),  # centres 0.5 out, 1.5 and 2.5 in
+    ],
+)
+def test_a_mask_lies_where_the_map_lies(box, size, rows) -> None:
+    made = heat([[0.0, 1.0], [1.0, 0.0]], photo(*size), box)
+    drawn = mask_image(made, made.values > 0)
+    assert (drawn.mode, drawn.size) == ("L", size)
+    expected = [[255 * int(pixel) for pixel in row] for row in rows]
+    assert np.asarray(drawn).tolist() == expected
+
+
+def test_a_mask_covers_the_pixels_that_the_overlay_colours() -> None:
+    values = np.random.default_rng(3).random((3, 5))
+    made = heat(values, Image.new("RGB", (61, 47), (255, 255, 255)), (5.3, 2.2, 58.1, 44.9))
+    kept = made.values > 0.5
+    pixels, _ = resample(kept.astype(np.float32), made.box, (47, 61))
+    np.testing.assert_array_equal(np.asarray(mask_image(made, kept)), np.nan_to_num(pixels) * 255)
+    assert kept.any() and not kept.all()
+
+
+def test_a_mask_of_another_grid_is_refused() -> None:
+    with pytest.raises(BadOption, match="3 × 2 patches came for a map of 2 × 3"):
+        mask_image(heat(np.ones((2, 3)), photo(6, 4)), np.ones((3, 2), bool))
 
 
 # --- mosaic -------------------------------------------------------------------------------------

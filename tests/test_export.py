@@ -8,8 +8,9 @@ import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from io import BytesIO
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,13 +21,28 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from attnviz import paper
+from attnviz import depth, paper
 from attnviz.colour import overlay
+from attnviz.depth import DepthPaper
 from attnviz.errors import BadOption, UnknownName
-from attnviz.export import RENDERERS, file_stem, render, render_png, save
+from attnviz.export import (
+    DEPTH_KINDS,
+    RENDERERS,
+    depth_stem,
+    file_stem,
+    render,
+    render_depth,
+    render_mask,
+    render_png,
+    render_table,
+    save,
+    save_depth,
+)
 from attnviz.heatmap import Heatmap
+from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.paper import FONT, LINE, TYPE, Paper, text_width, wrap
 from attnviz.scale import Scale
+from tests.test_methods import random_maps, record_of
 
 FACTS = (
     ("method", "Attention"),
@@ -260,6 +276,168 @@ def test_text_is_as_large_as_journals_ask() -> None:
     assert 5 <= TYPE <= 7
     assert LINE > TYPE
     assert FONT in {font.name for font in matplotlib.font_manager.fontManager.ttflist}
+
+
+# --- the outline and the mask -------------------------------------------------------------------
+
+
+def test_the_mass_is_outlined_on_paper_too() -> None:
+    size = {"width_mm": 50.0, "dpi": 254}  # 500 pixels wide, of which 14 are margin on each side
+    made = heat([[6, 1, 0], [3, 0, 0]])
+    outlined, plain = (
+        np.asarray(Image.open(BytesIO(render_png(made, caption=False, **size, **more)))).astype(int)
+        for more in ({"mass": 0.9}, {})
+    )
+    ys, xs = (outlined != plain).any(-1).nonzero()
+    # the first column of the picture, which is 472 pixels wide and 315 high
+    assert (xs.min(), ys.min()) == (14, 14)
+    assert xs.max() == pytest.approx(14 + 472 / 3, abs=4)
+    assert ys.max() == 14 + 315 - 1
+    inner = (xs > 14 + 6) & (xs < 14 + 472 / 3 - 6) & (ys > 14 + 6) & (ys < 14 + 315 - 7)
+    assert not inner.any()
+
+
+def test_the_outline_is_said_in_the_caption_and_in_the_manifest() -> None:
+    made = heat([[6, 1, 0], [3, 0, 0]], notes=("a warning",))
+    text = svg_text(render(made, ".svg", mass=0.9, **SMALL))
+    assert (
+        "opacity 0.5; outlined: the 2 of 6 patches (33.3%) that hold 0.9 of the map's mass" in text
+    )
+    assert text.index("outlined") < text.index("Note: a warning")
+    for mass, expected in ((0.8, {"mass": 0.8, "held": 0.9, "area": 1 / 3}), (None, None)):
+        info = Image.open(BytesIO(render_png(made, mass=mass, **SMALL))).info
+        said = json.loads(info["Description"])["drawn"]["outline"]
+        assert said == (expected and pytest.approx(expected))
+
+
+def test_the_mask_is_a_picture_with_its_facts_inside() -> None:
+    made = heat([[6, 1, 0], [3, 0, 0]], box=(10.0, 0.0, 40.0, 20.0), size=(40, 20))
+    content = render_mask(made, 0.9)
+    assert content == render_mask(made, 0.9)
+    file = Image.open(BytesIO(content))
+    assert (file.format, file.mode, file.size) == ("PNG", "L", (40, 20))
+    expected = np.zeros((20, 40))
+    expected[:, 10:20] = 255
+    np.testing.assert_array_equal(np.asarray(file), expected)
+    assert file.info["Title"].startswith("Attention; layer 3 of 0–11")
+    assert json.loads(file.info["Description"])["drawn"]["outline"]["mass"] == 0.9
+    with pytest.raises(BadOption, match="at least 0"):
+        render_mask(heat([[1, -1]]))
+
+
+# --- metrics against depth ----------------------------------------------------------------------
+
+
+def measured(*heads: int, **changes) -> HeadMetrics:
+    maps = [random_maps(1, count, 7, seed=count)[0] for count in heads]
+    return head_metrics(replace(record_of(maps, ("cls",), (2, 3)), **changes)).named("a cat.jpg")
+
+
+@pytest.mark.parametrize("kind", DEPTH_KINDS)
+def test_a_plot_is_a_file_that_says_what_it_shows(tmp_path, kind) -> None:
+    made = measured(3, 1)
+    path = save_depth(made, "distance", tmp_path / f"plot{kind.upper()}", **SMALL)
+    content = path.read_bytes()
+    assert content == render_depth(made, "distance", kind, **SMALL)
+    if kind == ".png":
+        file = Image.open(BytesIO(content))
+        assert file.width == round(50 / 25.4 * 100)
+        text = file.info["Description"]
+    elif kind == ".svg":
+        names = {"dc": "http://purl.org/dc/elements/1.1/"}
+        text = ElementTree.fromstring(content).findtext(".//dc:description", namespaces=names)
+    else:
+        assert b"/Subject" in content and b"/Type3" not in content and b"Date" not in content
+        return
+    manifest = json.loads(text)
+    assert manifest["unit"] == "input pixels"
+    assert "not renormalised" in manifest["description"]
+    assert manifest["facts"]["picture"] == "a cat.jpg"
+
+
+def test_a_plot_has_units_a_caption_and_a_legend() -> None:
+    made = measured(3, 1, random=True)
+    text = svg_text(render_depth(made, "distance", ".svg"))
+    for words in (
+        "Network depth (layer, counted from 0)",
+        "Mean attention distance, prefix dropped",
+        "(input pixels)",
+        "one head",
+        "mean over heads",
+        "each dot a head",
+        "model: by hand",
+        "Note: random weights: these numbers mean nothing",
+    ):
+        assert words in text
+    bare = svg_text(render_depth(made, "distance", ".svg", caption=False))
+    assert "input pixels" in bare and "by hand" not in bare
+
+
+def test_the_dots_and_the_line_lie_at_their_values() -> None:
+    made = measured(3, 1)
+    with matplotlib.style.context(["default", paper.SETTINGS]):
+        (axes,) = depth._figure(made, "entropy", DepthPaper(dpi=100)).axes
+    line, dots = axes.lines
+    values = made["entropy"]
+    np.testing.assert_array_equal(dots.get_xdata(), [0, 0, 0, 1])
+    np.testing.assert_array_equal(dots.get_ydata(), [*values[0], values[1, 0]])
+    np.testing.assert_allclose(line.get_ydata(), [values[0].mean(), values[1, 0]])
+    assert (axes.get_xlim(), axes.get_ylim()[0]) == ((-0.5, 1.5), 0)
+    assert axes.get_ylim()[1] > values[0].max()
+
+
+@pytest.mark.parametrize("options", [{}, {"width_mm": 50.0}, {"width_mm": 183.0}])
+@pytest.mark.parametrize("name", ["distance_renormalised", "relative_entropy", "to_cls"])
+def test_a_plots_text_is_neither_cut_off_nor_covered(name, options) -> None:
+    with matplotlib.style.context(["default", paper.SETTINGS]):
+        figure = depth._figure(measured(*[6] * 24), name, DepthPaper(dpi=100, **options))
+        FigureCanvasAgg(figure).draw()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        (axes,) = figure.axes
+        plot = axes.get_tightbbox(renderer)
+        texts = [text.get_window_extent(renderer) for text in figure.texts]
+        marks = [label.get_window_extent(renderer) for label in axes.get_xticklabels()]
+    assert plot.x0 >= -0.5 and plot.x1 <= figure.bbox.x1 + 0.5 and plot.y1 <= figure.bbox.y1 + 0.5
+    assert all(box.y1 <= plot.y0 + 1 and box.x1 <= figure.bbox.x1 + 0.5 for box in texts)
+    assert all(one.x1 < other.x0 for one, other in pairwise(marks))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"path": "plot.npz"}, BadOption, r"\.png, \.svg, \.pdf; 'plot.npz' ends in \.npz"),
+        ({"path": "nowhere/plot.png"}, BadOption, "no such folder"),
+        ({"name": "entropi"}, UnknownName, "entropy"),
+        ({"width_mm": 10.0}, BadOption, "width_mm is from 50 to 400"),
+        ({"alpha": 0.5}, UnknownName, "'alpha'"),
+        ({"width_mm": 400.0, "dpi": 1200}, BadOption, "too large"),
+    ],
+)
+def test_plots_that_cannot_be_saved(tmp_path, change, error, says) -> None:
+    asked = {"name": "entropy", "path": "plot.png", **change}
+    path = tmp_path / asked.pop("path")
+    with pytest.raises(error, match=says):
+        save_depth(measured(1), asked.pop("name"), path, **asked)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_table_is_csv_with_a_line_a_head() -> None:
+    made = measured(3, 1)
+    first, *lines = render_table(made).decode().splitlines()
+    assert first == (
+        "layer,head,distance,distance_renormalised,entropy,relative_entropy,to_prefix,agreement,to_cls"
+    )
+    assert [line.split(",")[:2] for line in lines] == [
+        ["0", "0"],
+        ["0", "1"],
+        ["0", "2"],
+        ["1", "0"],
+    ]
+    assert float(lines[3].split(",")[4]) == made["entropy"][1, 0]
+
+
+def test_a_plots_name_says_what_is_in_it() -> None:
+    assert depth_stem(measured(1), "agreement") == "a-cat_by-hand_head-agreement"
 
 
 # --- the same request, the same bytes -----------------------------------------------------------

@@ -11,9 +11,11 @@ import pytest
 from PIL import Image
 
 from attnviz.errors import BadOption, UnknownName
-from attnviz.figures import camera, heat_figure, mosaic_figure
+from attnviz.figures import camera, depth_figure, heat_figure, mosaic_figure
 from attnviz.heatmap import Heatmap
+from attnviz.metrics import head_metrics
 from attnviz.scale import Scale
+from tests.test_methods import random_maps, record_of
 
 
 def heat(values=((0, 1, 2), (3, 4, 50)), *, size=(30, 20), box=None, **changes) -> Heatmap:
@@ -206,3 +208,74 @@ def test_warnings_opacity_and_smoothing_are_on_the_chart():
     assert "opacity 0.25" in title
     bar = next(t["marker"]["colorbar"] for t in drawn["data"] if "colorbar" in t["marker"])
     assert "smoothed (bilinear)" in bar["title"]["text"]
+
+
+def test_the_mass_of_a_map_is_outlined_and_said():
+    made = heat([[6, 1, 0], [3, 0, 0]], query_cell=(1, 1))
+    drawn = spec(heat_figure(made, mass=0.9))
+    black, white, *query = drawn["layout"]["shapes"]
+    assert [shape["line"]["color"] for shape in (black, white)] == ["black", "white"]
+    assert {shape["type"] for shape in query} == {"rect"}
+    assert black["path"] == white["path"]
+    strokes = set(black["path"].removeprefix("M").split("M"))
+    # the two patches of the first column, 10 pixels wide each
+    assert strokes == {"0.0,0.0L10.0,0.0", "0.0,20.0L10.0,20.0", "0.0,0.0L0.0,20.0",
+                       "10.0,0.0L10.0,20.0"}  # fmt: skip
+    title = drawn["layout"]["title"]["text"].replace("<br>", " ")
+    assert "opacity 0.5; outlined: the 2 of 6 patches (33.3%) that hold 0.9 of the map" in title
+    assert "outlined" not in spec(heat_figure(made))["layout"]["title"]["text"]
+
+
+def test_the_outline_lies_in_the_box():
+    made = heat([[1, 0]], size=(40, 20), box=(10.0, -5.0, 30.0, 25.0))
+    (black, _) = spec(heat_figure(made, mass=1.0))["layout"]["shapes"]
+    assert set(black["path"].removeprefix("M").split("M")) == {
+        "10.0,-5.0L20.0,-5.0", "10.0,25.0L20.0,25.0", "10.0,-5.0L10.0,25.0", "20.0,-5.0L20.0,25.0",
+    }  # fmt: skip
+
+
+def test_a_map_without_mass_has_no_outline():
+    with pytest.raises(BadOption, match="at least 0"):
+        heat_figure(heat([[1, -1]]), mass=0.6)
+
+
+def metrics_of(*heads: int):
+    maps = [random_maps(1, count, 7, seed=count)[0] for count in heads]
+    return head_metrics(record_of(maps, ("cls",), (2, 3)))
+
+
+def test_a_metric_has_a_dot_a_head_and_a_line_of_means():
+    made = metrics_of(3, 1)
+    drawn = spec(depth_figure(made, "entropy"))
+    dots, line = drawn["data"]
+    values = made["entropy"]
+    assert plain(dots["x"]) == [0, 0, 0, 1]
+    assert plain(dots["y"]) == [*values[0], values[1, 0]]
+    assert dots["text"][3] == f"layer 1, head 0: {values[1, 0]:.3g} nats"
+    assert dots["mode"] == "markers" and line["mode"] == "lines"
+    assert plain(line["y"]) == pytest.approx([values[0].mean(), values[1, 0]])
+    layout = drawn["layout"]
+    assert layout["xaxis"]["title"]["text"] == "Network depth (layer, counted from 0)"
+    assert layout["yaxis"]["title"]["text"] == "Attention entropy (nats)"
+    assert layout["xaxis"]["range"] == [-0.5, 1.5]
+    assert layout["yaxis"]["rangemode"] == "tozero"
+    said = layout["title"]["text"].replace("<br>", " ")
+    assert said.startswith("Attention entropy; each dot a head") and "model: by hand" in said
+    assert "text" not in spec(depth_figure(made, "entropy", caption=False))["layout"].get(
+        "title", {}
+    )
+
+
+def test_a_head_without_a_value_keeps_its_index():
+    rows = np.zeros((2, 7, 7))
+    rows[0, :, 0] = 1  # all on the class token
+    rows[1] = np.eye(7)
+    made = head_metrics(record_of([rows], ("cls",), (2, 3)))
+    dots, _ = spec(depth_figure(made, "distance_renormalised"))["data"]
+    assert np.isnan(plain(dots["y"])).tolist() == [True, False]
+    assert dots["text"][0].startswith("layer 0, head 0: nan")
+
+
+def test_a_metric_that_does_not_exist():
+    with pytest.raises(UnknownName, match="entropy"):
+        depth_figure(metrics_of(1), "entropi")

@@ -36,6 +36,26 @@ def test_grid_puts_each_token_in_its_own_cell(layout, cell, token):
     assert grid.sum() == 1
 
 
+@pytest.mark.parametrize("layout", [REGISTERS, TokenLayout((), (1, 4)), TokenLayout((), (3, 1))])
+def test_the_cells_of_all_patches_are_in_the_order_of_their_tokens(layout):
+    patches = range(len(layout.prefix), layout.tokens)
+    assert list(map(tuple, layout.cells.tolist())) == [layout.cell(token) for token in patches]
+
+
+def test_every_token_has_a_name_in_words():
+    said = {token: REGISTERS.token_label(token) for token in (0, 1, 4, 5, 9)}
+    assert said == {
+        0: "class token",
+        1: "register 1",
+        4: "register 4",
+        5: "patch (row 0, column 0)",
+        9: "patch (row 1, column 1)",
+    }
+    for token in (-1, 11):
+        with pytest.raises(UnknownName, match="5 to 10"):
+            REGISTERS.token_label(token)
+
+
 def test_named_queries():
     assert REGISTERS.query_tokens("cls") == range(0, 1)
     assert REGISTERS.query_tokens("reg4") == range(4, 5)
