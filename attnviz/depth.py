@@ -10,11 +10,13 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from attnviz.colour import DOT
-from attnviz.metrics import DEPTH, HeadMetrics
+from attnviz.metrics import DEPTH, HeadMetrics, Metric
 from attnviz.paper import GAP, LINE, TYPE, Sheet, check_size, printed, wrap
 
 HEIGHT = 0.62
 """Of the plot, axes and all, over its width."""
+LEAST = 110.0
+"""And at least, in points: labels need their room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ def _figure(metrics: HeadMetrics, name: str, paper: DepthPaper) -> Figure:
     scale = paper.dpi / 72
     gap, step = round(GAP * scale), round(LINE * scale)
     width = round(paper.width_mm / 25.4 * paper.dpi)
-    high = round(width * HEIGHT)
+    high = max(round(width * HEIGHT), round(LEAST * scale))
     texts = metrics.caption(name) if paper.caption else []
     lines = [line for text in texts for line in wrap(text, (width - 2 * gap) / scale)]
     height = high + step * len(lines) + (gap if lines else 0)
@@ -79,8 +81,16 @@ def _plot(axes: Axes, metrics: HeadMetrics, name: str, room: tuple[float, float]
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(int(room[0] / (3 * TYPE)), integer=True))
     axes.set_xlabel(DEPTH)
-    axes.set_ylabel("\n".join(wrap(metrics.describe(name).axis, room[1] - 6 * TYPE)))
+    axes.set_ylabel("\n".join(_label(metrics.describe(name), room[1] - 8 * TYPE)))
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[:].set_linewidth(0.5)
     axes.tick_params(width=0.5, length=2)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderpad=0)
+
+
+def _label(metric: Metric, room: float) -> list[str]:
+    """Label and unit in one line if they fit, else each in its own."""
+    whole = wrap(metric.axis, room)
+    return (
+        whole if len(whole) == 1 else [*wrap(metric.label, room), *wrap(f"({metric.unit})", room)]
+    )

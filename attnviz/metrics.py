@@ -78,7 +78,7 @@ METRICS: Mapping[str, Metric] = {
 """The metrics by name, seen whole; `HeadMetrics` has one more for each prefix token."""
 
 
-DEPTH = "Network depth (layer, counted from 0)"
+DEPTH = "Network depth (layer)"
 """What the axis says that metrics are plotted along."""
 
 _TINY = torch.finfo(torch.float32).tiny

@@ -359,7 +359,7 @@ def test_a_plot_has_units_a_caption_and_a_legend() -> None:
     made = measured(3, 1, random=True)
     text = svg_text(render_depth(made, "distance", ".svg"))
     for words in (
-        "Network depth (layer, counted from 0)",
+        "Network depth (layer)",
         "Mean attention distance, prefix dropped",
         "(input pixels)",
         "one head",
@@ -397,7 +397,10 @@ def test_a_plots_text_is_neither_cut_off_nor_covered(name, options) -> None:
         plot = axes.get_tightbbox(renderer)
         texts = [text.get_window_extent(renderer) for text in figure.texts]
         marks = [label.get_window_extent(renderer) for label in axes.get_xticklabels()]
-    assert plot.x0 >= -0.5 and plot.x1 <= figure.bbox.x1 + 0.5 and plot.y1 <= figure.bbox.y1 + 0.5
+        labels = [axis.label.get_window_extent(renderer) for axis in (axes.xaxis, axes.yaxis)]
+        drawn = [axes.get_legend().get_window_extent(renderer), *labels]
+    for box in (plot, *drawn):
+        assert box.x0 >= -0.5 and box.x1 <= figure.bbox.x1 + 0.5 and box.y1 <= figure.bbox.y1 + 0.5
     assert all(box.y1 <= plot.y0 + 1 and box.x1 <= figure.bbox.x1 + 0.5 for box in texts)
     assert all(one.x1 < other.x0 for one, other in pairwise(marks))
 

@@ -255,7 +255,7 @@ def test_a_metric_has_a_dot_a_head_and_a_line_of_means():
     assert dots["mode"] == "markers" and line["mode"] == "lines"
     assert plain(line["y"]) == pytest.approx([values[0].mean(), values[1, 0]])
     layout = drawn["layout"]
-    assert layout["xaxis"]["title"]["text"] == "Network depth (layer, counted from 0)"
+    assert layout["xaxis"]["title"]["text"] == "Network depth (layer)"
     assert layout["yaxis"]["title"]["text"] == "Attention entropy (nats)"
     assert layout["xaxis"]["range"] == [-0.5, 1.5]
     assert layout["yaxis"]["rangemode"] == "tozero"
