@@ -31,11 +31,9 @@ PATIENCE = 90
 
 
 @contextmanager
-def serving(**environment: str) -> Iterator[str]:
-    """The page's address; the server ends with the context."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def serving(port: int | None = None, *, kill: bool = False, **environment: str) -> Iterator[str]:
+    """The page's address; the server ends with the context, without a word where it is killed."""
+    port = free_port() if port is None else port
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address=127.0.0.1"]
     with (
@@ -55,7 +53,14 @@ def serving(**environment: str) -> Iterator[str]:
             log.seek(0)
             raise RuntimeError(f"{error}\n{log.read().decode(errors='replace')}") from error
         finally:
-            server.terminate()
+            (server.kill if kill else server.terminate)()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def open_browser(playwright: Playwright) -> Browser:

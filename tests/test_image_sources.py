@@ -65,7 +65,7 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty.png").touch()
     with (tmp_path / "huge.png").open("wb") as file:
-        file.truncate(64_000_001)
+        file.truncate(64 * 2**20 + 1)
     for path, words in {
         tmp_path / "gone.png": "There is no file .*gone.png: check",
         tmp_path: "is a folder: name one picture",
@@ -93,7 +93,7 @@ def test_file_objects_that_give_no_bytes_are_refused(tmp_path):
     with pytest.raises(BadImage, match=r"x.txt can't be read"):
         open_image(closed)
     with pytest.raises(BadImage, match="larger than the 64 MB"):
-        open_image(io.BufferedReader(Pipe(bytes(64_000_001))))
+        open_image(io.BufferedReader(Pipe(bytes(64 * 2**20 + 1))))
 
 
 def test_an_upload_is_called_by_its_name():

@@ -122,8 +122,8 @@ def test_the_mosaic_holds_every_head(page):
 def test_every_choice_draws(page, kind, key, value):
     chosen = widget(page, "Sample") if key == "sample" else getattr(page, kind)(key=key)
     calm(chosen.set_value(value).run())
-    # Two pictures, the mosaic, and who listens for what is pasted.
-    assert len(page.get("bidi_component")) == 4
+    # Two pictures, the mosaic, who listens for what is pasted, and what the browser keeps.
+    assert len(page.get("bidi_component")) == 5
     assert len(page.get("plotly_chart")) == (key == "chart")
     if key == "sample":
         assert SAMPLES[value].credit in texts(page)

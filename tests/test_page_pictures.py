@@ -1,6 +1,8 @@
 """The page and its visitors' pictures: good ones, odd ones and bad ones, and whose they are."""
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from odd_pictures import OPENED, REFUSED
@@ -17,6 +19,7 @@ from page_visit import (
     widget,
 )
 
+from attnviz.images.limits import MAX_FILE
 from attnviz.samples import SAMPLES
 from attnviz.ui import cache
 from attnviz.ui.state import verbatim
@@ -40,9 +43,12 @@ def test_a_bad_file_gets_a_sentence_and_the_page_keeps_what_it_had(page, kind):
     before = [picker(page, key) for key in ("patches", "map", "mosaic")]
     upload(page, "some *file*.png", make())
     (error,) = page.error
-    assert error.value.startswith("`some *file*.png`: ") and re.search(reason, error.value)
+    assert error.value.count("`some *file*.png`") == 1 and re.search(reason, error.value)
+    assert "This file" not in error.value
+    assert page.file_uploader[0].value is None  # what is not shown is not listed
     assert [picker(page, key) for key in ("patches", "map", "mosaic")] == before
     calm(page.slider(key="layer").set_value(0).run())
+    assert not page.error  # it goes with whatever is done next
     upload(page, "good.png", png((40, 30)))
     assert not page.error
     assert "`good.png`**, 40 × 30 pixels" in texts(page)
@@ -66,8 +72,8 @@ def test_an_upload_outlives_a_bad_file_in_its_place(page, replaced_in_one_step):
     upload(page, "bad.png", b"?")
     assert page.error and "`mine.png`" in texts(page)
     assert widget(page, "Sample").value is None
-    calm(page.file_uploader[0].set_value(None).run())
-    assert not page.error and "`mine.png`" in texts(page)  # the bad one was never shown
+    calm(page.toggle(key="smooth").set_value(True).run())
+    assert not page.error and "`mine.png`" in texts(page)
 
 
 def test_a_click_that_still_brings_the_old_sample_along_does_not_undo_an_upload(page):
@@ -122,6 +128,11 @@ def test_the_same_picture_is_run_once_for_all(page, monkeypatch):
     calm(other.toggle(key="chart").set_value(True).run())
     chart = other.get("plotly_chart")[0].proto.spec
     assert "two.png" in chart and "one.png" not in chart
+
+
+def test_one_limit_for_a_file_wherever_it_comes_in():
+    config = tomllib.loads(Path(__file__).parents[1].joinpath(".streamlit/config.toml").read_text())
+    assert config["server"]["maxUploadSize"] * 2**20 == MAX_FILE
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from attnviz.images.headers import File, first_scan, scans
 
 MEMORY = 170_000_000
 """Bytes that opening one picture may take at its peak, by the costs below."""
-MAX_FILE = 64_000_000
-"""Bytes of the largest file that is looked at."""
+MAX_FILE = 64 * 2**20
+"""Bytes of the largest file that is looked at; the page's server takes no larger upload either."""
 MAX_SIDE = 30_000
 """Pixels of the longest side."""
 MAX_PIXELS = 89_000_000
@@ -74,6 +74,14 @@ def check_size(image: Image.Image, *, name: str) -> None:
             f"{name} has {_mega(width * height)} megapixels ({width} × {height}), more than the"
             f" {_mega(MAX_PIXELS)} that can be opened here: make it smaller first."
         )
+
+
+def too_long(name: str) -> BadImage:
+    """The error for a file of more than `MAX_FILE` bytes."""
+    return BadImage(
+        f"{name} is larger than the {MAX_FILE // 2**20} MB that can be opened here: make the"
+        " picture smaller, or save it as JPEG."
+    )
 
 
 def too_heavy(name: str) -> BadImage:

@@ -16,7 +16,7 @@ from PIL import ExifTags, Image, TiffImagePlugin
 from attnviz.errors import BadImage
 from attnviz.images.headers import File, baggage
 from attnviz.images.kinds import HEAD, format_of, lookalike
-from attnviz.images.limits import MAX_FILE, MEMORY, check_size, reduction, too_heavy
+from attnviz.images.limits import MAX_FILE, MEMORY, check_size, reduction, too_heavy, too_long
 from attnviz.images.rgb import to_rgb
 
 
@@ -71,7 +71,7 @@ def _decode_file(file: File, held: int, name: str) -> tuple[Image.Image, Image.T
     if not size:
         raise BadImage(f"{name} is empty (0 bytes): save or download it again.")
     if size > MAX_FILE:
-        raise _too_long(name)
+        raise too_long(name)
     file.seek(0)
     head = file.read(HEAD)
     form = format_of(head)
@@ -200,12 +200,5 @@ def _read(file: Readable, name: str) -> bytes:
     if not isinstance(data, bytes):
         raise BadImage(f"{name} was opened as text: open it as binary, with mode 'rb'.")
     if len(data) > MAX_FILE:
-        raise _too_long(name)
+        raise too_long(name)
     return data
-
-
-def _too_long(name: str) -> BadImage:
-    return BadImage(
-        f"{name} is larger than the {MAX_FILE // 10**6} MB that can be opened here: make the"
-        " picture smaller, or save it as JPEG."
-    )

@@ -25,9 +25,9 @@ from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.method_panel import choose_method
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.mosaic_panel import show_mosaic
-from attnviz.ui.picture_panel import choose_picture, sample_picture
+from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.query_panel import choose_query
-from attnviz.ui.state import Picture
+from attnviz.ui.state import Picture, sample_picture
 from attnviz.ui.target_panel import Wish, choose_target
 
 PANORAMA = 2.2

@@ -1,10 +1,13 @@
-"""Ctrl+V: a pasted picture goes into the uploader, as if it had been dropped there."""
+"""The ways into the uploader: Ctrl+V as if it had been dropped there, and none for huge files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
+
+from attnviz.images.limits import MAX_FILE
 
 _component = st.components.v2.component(
     "attnviz_paste",
@@ -13,6 +16,10 @@ _component = st.components.v2.component(
 )
 
 
-def paste_into_uploader() -> None:
-    """Listen for pasted pictures; they take the uploader's own way, with its limits."""
-    _component(key="paste")
+def watch_uploader(refuse: Callable[[str], None]) -> None:
+    """Hand pasted pictures to the uploader; `refuse` is told the name of a file over `MAX_FILE`."""
+
+    def relay() -> None:
+        refuse(str(st.session_state["paste"].get("refused")))
+
+    _component(key="paste", data={"most": MAX_FILE}, on_refused_change=relay)

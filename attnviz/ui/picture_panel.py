@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import streamlit as st
 
-from attnviz.errors import BadImage
-from attnviz.images import open_image
-from attnviz.samples import SAMPLES, sample_path
-from attnviz.ui.paste import paste_into_uploader
+from attnviz.samples import SAMPLES
+from attnviz.ui import uploader
+from attnviz.ui.recall import ran_for_recall, recall
 from attnviz.ui.state import (
     Picture,
     fresh_key,
     is_live,
+    key_number,
     note_shown,
+    number_key,
     picture,
-    show_picture,
-    verbatim,
+    show_complaint,
+    show_sample,
 )
 
 
 def choose_picture() -> Picture:
     """The widgets; gives the picture to explain, always one that opened."""
-    state = st.session_state
-    state.setdefault("uploader", 0)
-    # A new file in place of another comes as a removal in one run and the file in the next.
-    state.replaced = state.pop("removed", None)
     new_session = picture() is None
-    shown = picture() or _show_sample(next(iter(SAMPLES)))
+    shown = picture() or show_sample(next(iter(SAMPLES)))
     st.subheader("Picture", anchor=False)
+    alone = _recall_keys(shown, new_session=new_session)
     key = fresh_key("sample", shown.sample)
     with st.container(key="sample"):
         chosen = st.selectbox(
@@ -41,25 +39,37 @@ def choose_picture() -> Picture:
             args=(key,),
             help="Photographs that come with attnviz.",
         )
-    # Any kind of file: `open_image` says what is wrong with one, the uploader would not.
-    st.file_uploader(
-        "Or your own",
-        key=(key := f"upload-{state.uploader}"),
-        on_change=_show_upload,
-        args=(key,),
-        help="Drop a file here, browse for one, or press Ctrl+V anywhere on the page. "
-        "It is kept for this visit only.",
-    )
-    paste_into_uploader()
+    uploader.show_uploader()
     if new_session and chosen is not None and chosen != shown.sample:
         # The server was started again under an open page, which still shows another sample.
         note_shown("sample", chosen)
-        shown = _show_sample(chosen)
-    if error := state.get("picture_error"):
-        st.error(error, icon=":material/broken_image:")
+        shown = show_sample(chosen)
+    if new_session:
+        uploader.find_upload(alone=alone)
+    show_complaint(again=ran_for_recall())
     width, height = shown.image.size
     st.caption(f"**{shown.name}**, {width} × {height} pixels. {shown.credit}")
     return shown
+
+
+def _recall_keys(shown: Picture, *, new_session: bool) -> bool:
+    """Keep the keys' numbers in the browser, and in a new session take those that it kept.
+
+    Gives whether the page showed a picture that no widget listed.
+    """
+    if new_session:
+        number, sample, alone = recall(None)
+        uploader.number_uploader(number)
+        number_key("sample", sample, shown.sample)
+        st.session_state.sample_number = sample
+        return bool(alone)
+    fresh_key("sample", shown.sample)
+    if shown.sample is not None:
+        st.session_state.sample_number = key_number("sample")
+    # Of a picture of their own the box of samples has nothing to say: no run for its number.
+    alone = int(shown.sample is None and not uploader.lists_file())
+    recall((uploader.number(), st.session_state.sample_number, alone))
+    return False
 
 
 def _show_chosen(key: str) -> None:
@@ -68,40 +78,5 @@ def _show_chosen(key: str) -> None:
     name = st.session_state[key]
     note_shown("sample", name)
     if name is not None:  # an emptied box shows again what it did
-        st.session_state.uploader += 1  # a new key makes a new uploader, which holds nothing
-        _show_sample(name)
-
-
-def sample_picture(name: str) -> Picture:
-    """One of the samples."""
-    sample, data = SAMPLES[name], sample_path(name).read_bytes()
-    credit = f"{sample.credit}, {sample.licence}."
-    return Picture.of_bytes(sample.label, data, open_image(data), credit=credit, sample=name)
-
-
-def _show_sample(name: str) -> Picture:
-    st.session_state.last_sample, st.session_state.picture_error = name, None
-    return show_picture(sample_picture(name))
-
-
-def _show_upload(key: str) -> None:
-    state = st.session_state
-    if state[key] is None and state.get("picture_error"):
-        state.picture_error = None  # what is taken away was never shown
-        return
-    if state[key] is None:
-        state.removed = picture()
-        _show_sample(state.last_sample)
-        return
-    data, name = state[key].getvalue(), verbatim(state[key].name)
-    try:
-        image = open_image(data)
-    except BadImage as error:
-        if kept := state.get("removed") or state.get("replaced"):
-            show_picture(kept)
-        state.picture_error = f"{name}: {error}"
-        # Whoever pasted it may have the sidebar closed.
-        st.toast(state.picture_error, icon=":material/broken_image:")
-        return
-    state.picture_error = None
-    show_picture(Picture.of_bytes(name, data, image))
+        uploader.empty_uploader()
+        show_sample(name)

@@ -9,6 +9,8 @@ from typing import cast
 import streamlit as st
 from PIL import Image
 
+from attnviz.images import open_image
+from attnviz.samples import SAMPLES, sample_path
 from attnviz.ui import asked
 
 
@@ -50,6 +52,36 @@ def show_picture(new: Picture) -> Picture:
     return new
 
 
+def sample_picture(name: str) -> Picture:
+    """One of the samples."""
+    sample, data = SAMPLES[name], sample_path(name).read_bytes()
+    credit = f"{sample.credit}, {sample.licence}."
+    return Picture.of_bytes(sample.label, data, open_image(data), credit=credit, sample=name)
+
+
+def show_sample(name: str) -> Picture:
+    """Put a sample on the page; it comes back when what takes its place is taken away."""
+    st.session_state.last_sample = name
+    return show_picture(sample_picture(name))
+
+
+def complain(message: str) -> None:
+    """Say what is wrong with a file, until the visitor does something else."""
+    st.session_state.complaint, st.session_state.complaint_said = message, False
+    # Whoever pasted it may have the sidebar closed.
+    st.toast(message, icon=":material/broken_image:")
+
+
+def show_complaint(*, again: bool) -> None:
+    """What `complain` was told, in one run and, with `again`, in one more."""
+    message = st.session_state.get("complaint")
+    if message and (again or not st.session_state.complaint_said):
+        st.error(message, icon=":material/broken_image:")
+        st.session_state.complaint_said = True
+    else:
+        st.session_state.complaint = None
+
+
 def fresh_key(name: str, value: object) -> str:
     """A widget's key: a new one, hence a new widget, when it is to show another value than it does.
 
@@ -59,6 +91,16 @@ def fresh_key(name: str, value: object) -> str:
     number, shown = st.session_state.get(f"{name}/shown", (0, value))
     st.session_state[f"{name}/shown"] = number + (shown != value), value
     return f"{name}-{st.session_state[f'{name}/shown'][0]}"
+
+
+def key_number(name: str) -> int:
+    """The number that a widget's key ends in."""
+    return int(st.session_state[f"{name}/shown"][0])
+
+
+def number_key(name: str, number: int, value: object) -> None:
+    """Give a widget that shows this value the key with that number."""
+    st.session_state[f"{name}/shown"] = number, value
 
 
 def is_live(name: str, key: str) -> bool:

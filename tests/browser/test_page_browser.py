@@ -12,6 +12,7 @@ pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
 
+from attnviz.images.limits import MAX_FILE
 from scripts.page_server import settle
 
 pytest_plugins = ["visits"]  # its fixtures
@@ -213,6 +214,12 @@ SEND = """([data, name, kind]) => {
 }"""
 
 
+SEND_HUGE = SEND.replace("[data, name, kind]", "[size, kind]").replace(
+    "const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));",
+    'const [bytes, name] = [new Uint8Array(size), "huge.png"];',
+)
+
+
 def send(page, name, data, kind):
     """Drop a file on the uploader, or paste it somewhere on the page."""
     page.evaluate(SEND, [base64.b64encode(data).decode(), name, kind])
@@ -227,15 +234,35 @@ def test_a_bad_file_gets_one_sentence_and_the_page_keeps_the_last_upload(visit):
     shown = source(page, "patches")
     upload(page, "notes.png", b"not a picture at all")
     error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
-    expect(error).to_have_text(re.compile("notes.png: This file looks like text"))
+    expect(error).to_have_text(re.compile("notes.png looks like text"))
     caption(page, "280 × 140 pixels")
     settle(page)
     assert source(page, "patches") == shown
-    page.get_by_role("button", name="Remove notes.png").click()
+    expect(page.get_by_test_id("stFileChip")).to_have_count(0)
+    page.locator(".st-key-smooth").get_by_text("Smooth between").click()
     expect(error).to_have_count(0)
     settle(page)
     caption(page, "280 × 140 pixels")
     assert source(page, "patches") == shown
+
+
+@pytest.mark.parametrize("way", ["browse", "drop", "paste"])
+def test_a_file_that_is_too_large_is_refused_in_the_same_words(visit, tmp_path, way):
+    page = visit()
+    huge = tmp_path / "huge.png"
+    with huge.open("wb") as file:
+        file.truncate(MAX_FILE + 1)
+    if way == "browse":
+        page.get_by_test_id("stFileUploader").locator("input").set_input_files(huge)
+    else:
+        page.evaluate(SEND_HUGE, [MAX_FILE + 1, way])
+    error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
+    expect(error).to_contain_text("huge.png is larger than the 64 MB that can be opened here")
+    expect(page.get_by_test_id("stFileChip")).to_have_count(0)
+    expect(page.get_by_test_id("stFileUploader")).not_to_contain_text("huge.png")
+    upload(page, "mine.png", png((280, 140), "red"))
+    caption(page, "280 × 140 pixels")
+    expect(error).to_have_count(0)
 
 
 def test_a_model_out_of_reach_leaves_everything_as_it_was(visit):

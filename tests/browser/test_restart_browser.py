@@ -1,0 +1,117 @@
+"""A server that is killed and started again under an open page, which connects to it anew."""
+
+import io
+
+import pytest
+from PIL import Image
+
+sync_api = pytest.importorskip("playwright.sync_api")
+expect = sync_api.expect
+
+from scripts.page_server import free_port, serving, settle
+
+pytest_plugins = ["visits"]  # for its browser
+
+
+def png(size, colour="green"):
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def upload(page, name, data):
+    file = {"name": name, "mimeType": "image/png", "buffer": data}
+    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
+
+
+def choose_espresso(page):
+    page.locator(".st-key-sample").get_by_role("combobox").click()
+    page.get_by_role("option", name="Cup of espresso", exact=True).click()
+    caption(page, "Cup of espresso, 600 × 400")
+
+
+def caption(page, text):
+    paragraphs = page.get_by_test_id("stSidebar").get_by_role("paragraph")
+    expect(paragraphs.get_by_text(text)).to_be_visible()
+    settle(page)
+
+
+def own(page):
+    upload(page, "mine.png", png((280, 140)))
+    caption(page, "mine.png, 280 × 140")
+
+
+def own_after_a_bad_file(page):
+    own(page)
+    upload(page, "bad.png", b"?")
+    expect(page.get_by_test_id("stSidebar").get_by_test_id("stAlert")).to_be_visible()
+    caption(page, "mine.png, 280 × 140")
+
+
+def own_after_a_sample_after_own(page):
+    own(page)
+    choose_espresso(page)
+    own(page)
+
+
+def sample_after_own(page):
+    own(page)
+    choose_espresso(page)
+
+
+def touch(page):
+    page.locator(".st-key-smooth").get_by_text("Smooth between").click()
+
+
+def send(page):
+    upload(page, "new.png", png((140, 280)))
+
+
+FORGOTTEN = "The server was started again and has your picture no longer"
+STORIES = [
+    # (what was shown, what is done first afterwards, what then is shown, what is said)
+    (lambda page: None, send, "new.png, 140 × 280", ""),
+    (sample_after_own, send, "new.png, 140 × 280", ""),
+    (sample_after_own, touch, "Cup of espresso, 600 × 400", ""),
+    (own_after_a_sample_after_own, touch, "Cat, 451 × 300", FORGOTTEN),
+    (own_after_a_bad_file, touch, "Cat, 451 × 300", FORGOTTEN),
+]
+
+
+def test_a_server_started_again_forgets_no_picture_in_silence(browser, tmp_path):
+    port = free_port()
+    settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "OMP_NUM_THREADS": "2"}
+    expect.set_options(timeout=60_000)
+    pages = []
+    with serving(port, kill=True, **settings) as address:
+        for before, *_ in STORIES:
+            page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+            page.set_default_timeout(60_000)
+            page.goto(address)
+            page.locator(".st-key-mosaic .readout").wait_for()
+            settle(page)
+            page.locator(".st-key-side").get_by_role("slider").press("Home")  # quick passes
+            expect(page.get_by_text("6 rows × 9 columns")).to_be_visible()
+            settle(page)
+            before(page)
+            settle(page)
+            pages.append(page)
+    for page in pages:
+        expect(page.get_by_test_id("stApp")).not_to_have_attribute(
+            "data-test-connection-state", "CONNECTED"
+        )
+    with serving(port, kill=True, **settings):
+        for page, (_, after, shown, said) in zip(pages, STORIES, strict=True):
+            expect(page.get_by_test_id("stApp")).to_have_attribute(
+                "data-test-connection-state", "CONNECTED"
+            )
+            after(page)
+            caption(page, shown)
+            alert = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
+            expect(alert).to_have_count(1 if said else 0)
+            if said:
+                expect(alert).to_contain_text(said)
+            listed = page.get_by_test_id("stFileChip")
+            expect(listed).to_have_count(1 if after is send else 0)
+            page.context.close()
+    expect.set_options(timeout=5_000)
