@@ -15,11 +15,13 @@ from attnviz.colour import (
     fit_within,
     mask_image,
     mosaic,
+    outlined,
     overlay,
     ticks,
 )
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.heatmap import Heatmap, resample
+from attnviz.mass import mass_mask
 from attnviz.scale import Scale, choose_scale
 
 UNIT = Scale(0.0, 1.0, "0 to 1")
@@ -367,3 +369,16 @@ def test_ticks_have_true_numbers_and_mark_what_lies_beyond() -> None:
 )
 def test_fit_within(size, fitted) -> None:
     assert fit_within(size, 900) == fitted
+
+
+def test_an_outline_runs_along_the_borders_of_the_mask_and_darkens_what_is_outside():
+    values = np.zeros((2, 3), np.float32)
+    values[0, 1] = 1
+    map_ = heat(values, Image.new("RGB", (90, 60), (90, 120, 30)))
+    drawn = np.array(outlined(map_, mass_mask(map_.values, 0.6), width=1 / 90))
+    plain = np.array(map_.image)
+    assert (drawn[15, 45] == plain[15, 45]).all()  # the middle of the kept patch
+    assert (drawn[45, 45] <= plain[45, 45] // 3 + 1).all()  # below it
+    for row, col in [(15, 30), (15, 60), (30, 45)]:
+        near = drawn[row - 1 : row + 2, col - 1 : col + 2].reshape(-1, 3)
+        assert (near == 255).all(1).any()

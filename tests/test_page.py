@@ -213,3 +213,45 @@ def test_from_zero_starts_at_zero(page):
     calm(page.radio(key="scale").set_value("zero").run())
     bar = next(element.value for element in page.html if "Colour bar" in element.value)
     assert re.findall(r"<span>(.*?)</span>", bar)[0] == "0"
+
+
+def test_the_heads_in_numbers_are_those_of_the_record(page):
+    page.session_state.view = "Heads in numbers"
+    calm(page.run())
+    expected = attnviz.head_metrics(record_on(page))
+    (table,) = (each.value for each in page.dataframe if "entropy" in each.value)
+    assert len(table) == 9  # 3 layers of 3 heads
+    for row in table.to_dict("records"):
+        at = row["layer"], row["head"]
+        assert row["entropy"] == pytest.approx(float(expected["entropy"][at]))
+    # 7 tokens: none can have 20 times its even share.
+    assert "there is no sink" in texts(page)
+
+
+def test_the_masks_hold_the_share_that_was_asked_for(page):
+    page.session_state.view = "Object mask"
+    calm(page.run())
+    page.slider(key="mass").set_value(0.5)
+    calm(page.run())
+    row = record_on(page).layers[2].probs().mean(0)[0, 1:].double().numpy()
+    held = np.sort(row / row.sum())[::-1].cumsum()
+    count = int((held < 0.5).sum()) + 1
+    said = (
+        f"**Attention**: {count} patches, {count / 6:.1%} of the area, hold {held[count - 1]:.1%}."
+    )
+    assert said in texts(page)
+    assert texts(page).count("of the area") == 4  # the map, and three heads
+
+
+def test_sinks_are_named_and_can_be_left_out_of_the_colours(page, monkeypatch):
+    monkeypatch.setattr("attnviz.ui.sinks_panel.swallowed_by", lambda values: ((1, 2), (0, 0)))
+    calm(page.run())
+    assert "2 patches (row 1, column 2; row 0, column 0) hold so much" in texts(page)
+    row = record_on(page).layers[2].probs().mean(0)[0, 1:].numpy()
+    page.toggle(key="without_sinks").set_value(True)
+    calm(page.run())
+    others = row[[1, 2, 3, 4]]  # all but the first and the last patch
+    bar = "".join(each.proto.body for each in page.get("html"))
+    assert "2 of the patches left out" in bar
+    low, high = (f"{end:.3g}" for end in (others.min(), others.max()))
+    assert low in bar and high in bar

@@ -20,6 +20,7 @@ from attnviz.colour import fit_within
 from attnviz.contract import Box, Fit, LoadedViT
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation, explain, observe
+from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord
 from attnviz.tap import Progress
 from attnviz.target import Target
@@ -58,6 +59,8 @@ class Observation:
     """(method, query=…, **options), as `attnviz.explain`."""
     tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
     """Each head's map for one query; read-only."""
+    metrics: Callable[[], HeadMetrics]
+    """What each head does, in numbers."""
     computing: Lock = field(default_factory=Lock)
     """Held by whoever computes a map: a run that was cut off must not go on beside the next."""
 
@@ -69,6 +72,7 @@ class Observation:
             _for_screen(record.image),
             lru_cache(32)(partial(explain, record)),
             lru_cache(32)(partial(_tiles, record)),
+            lru_cache(1)(partial(head_metrics, record)),
         )
 
     def turn(self, waiting: Callable[[], object]) -> AbstractContextManager[None]:

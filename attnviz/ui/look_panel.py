@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from attnviz.colour import COLORMAPS
+from attnviz.heatmap import Heatmap
 from attnviz.scale import Scale, choose_scale
 
 ScaleName = Literal["own", "zero", "shared"]
@@ -31,9 +33,17 @@ class Look:
     scale: ScaleName
     clip: float | None
 
-    def scale_of(self, values: Float[np.ndarray, "*shape"]) -> Scale:
-        """The scale of one map by itself."""
-        return choose_scale(values, "zero" if self.scale == "zero" else "own", clip=self.clip)
+    def scale_of(self, heat: Heatmap, left_out: Sequence[tuple[int, int]] = ()) -> Scale:
+        """The scale of one map by itself; some of its patches may be left out."""
+        name = "zero" if self.scale == "zero" else "own"
+        if not left_out:
+            return choose_scale(heat.drawn, name, clip=self.clip)
+        others = np.ones(heat.grid, dtype=bool)
+        others[tuple(zip(*left_out, strict=True))] = False
+        chosen = choose_scale(heat.values[others], name, clip=self.clip)
+        return Scale(
+            chosen.low, chosen.high, f"{chosen.name}, {len(left_out)} of the patches left out"
+        )
 
     def shared_scale(self, tiles: Float[np.ndarray, "layer head row col"]) -> Scale | None:
         """The scale of all heads' maps together, if they are to share one."""

@@ -13,20 +13,12 @@ from attnviz import colour, export, figures
 from attnviz.explain import Explanation
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
+from attnviz.ui.figure_files import FORMATS
 from attnviz.ui.look_panel import Look
 from attnviz.ui.picker import pick_cell, picked_cell
 
 DARK = 0.2
 """Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
-
-
-FORMATS = {
-    "PNG": (".png", "image/png"),
-    "PDF": (".pdf", "application/pdf"),
-    "SVG": (".svg", "image/svg+xml"),
-    "NPZ": (".npz", "application/octet-stream"),
-}
-"""Name → suffix and type; NPZ holds the numbers."""
 
 
 def show_map(

@@ -14,19 +14,23 @@ from streamlit.delta_generator import DeltaGenerator as Place
 from attnviz.colour import colourise
 from attnviz.contract import Fit, LoadedViT
 from attnviz.errors import AttnVizError, BadOption
+from attnviz.explain import Explanation
 from attnviz.methods import METHODS, Method
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
 from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.asked import Ground
+from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.look_panel import Look, choose_look
 from attnviz.ui.map_panel import show_chart, show_map
-from attnviz.ui.method_panel import choose_method
+from attnviz.ui.mask_panel import show_masks
+from attnviz.ui.method_panel import Ask, choose_method
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.query_panel import choose_query
+from attnviz.ui.sinks_panel import leave_out_sinks
 from attnviz.ui.state import Picture, sample_picture
 from attnviz.ui.target_panel import Wish, choose_target
 
@@ -35,6 +39,9 @@ PANORAMA = 2.2
 
 TILES_UNIT = METHODS["attention"].unit
 """What the tiles of all heads show."""
+
+VIEWS = ("All heads", "Heads in numbers", "Object mask")
+"""What can be seen below the map."""
 
 INTRODUCTION = """\
 A picture is cut into patches, and each patch becomes a *token*. In every layer, each *head* lets
@@ -159,12 +166,38 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
     with right:
+        left_out = leave_out_sinks(heat, asked.method)
         # Only maps in the same unit can share a scale.
-        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat.drawn)
+        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat, left_out)
         shown = seen.on_screen(heat)
         show_map(heat, shown, look, scale, ground)
     show_chart(shown, look, scale)
-    show_mosaic(tiles, look, shared, asked.head, asker)
+    match _choose_view():
+        case "Heads in numbers":
+            with seen.turn(place.empty), status, st.spinner("Measuring the heads …"):
+                metrics = seen.metrics()
+            show_heads(metrics.named(st.session_state.seen_name))
+        case "Object mask":
+            _show_masks(seen, heat, asked, ground)
+        case _:
+            show_mosaic(tiles, look, shared, asked.head, asker)
+
+
+def _choose_view() -> str | None:
+    """What is seen below the map."""
+    st.session_state.setdefault("view", VIEWS[0])
+    return st.segmented_control(
+        "Below the map", VIEWS, key="view", required=True, wrap=True, label_visibility="collapsed"
+    )
+
+
+def _show_masks(seen: cache.Observation, heat: Explanation, asked: Ask, ground: Ground) -> None:
+    layer = asked.options.get("layer", len(seen.record.layers) - 1)
+    heads = [
+        seen.explain("attention", query=ground.query, layer=layer, head=head)
+        for head in range(seen.record.layers[layer].heads)
+    ]
+    show_masks(heat, seen.on_screen, heads)
 
 
 def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:

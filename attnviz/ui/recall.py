@@ -1,6 +1,6 @@
 """What the browser keeps for a server that is started again under an open page.
 
-Such a server begins a new session, but is sent what the page's widgets hold, by their keys: those of
+Such a server begins a new session, but is sent what widgets hold, by their keys: those of
 the picture's widgets end in numbers, and only with the same numbers it sees what they hold.
 """
 
@@ -39,5 +39,5 @@ def _mark() -> None:
 
 
 def ran_for_recall() -> bool:
-    """Whether this run is only that once more, so that what was said last still stands; ask once."""
+    """Whether this run is only that once more: what was said last still stands. Ask once."""
     return bool(st.session_state.pop("ran_for_recall", False))

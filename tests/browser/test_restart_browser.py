@@ -5,8 +5,9 @@ import io
 import pytest
 from PIL import Image
 
-sync_api = pytest.importorskip("playwright.sync_api")
-expect = sync_api.expect
+pytest.importorskip("playwright.sync_api")
+
+from playwright.sync_api import expect
 
 from scripts.page_server import free_port, serving, settle
 

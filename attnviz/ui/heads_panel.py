@@ -1,0 +1,81 @@
+"""What the heads of each layer do, in numbers: one plot of depth against a metric, and sinks."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from attnviz import export, figures
+from attnviz.metrics import METRICS, HeadMetrics
+from attnviz.sinks import find_sinks
+from attnviz.ui.figure_files import FORMATS
+
+SINKS = 12
+"""So many sinks are listed."""
+
+
+def show_heads(metrics: HeadMetrics) -> None:
+    """The plot that a paper would print, its file, and the table behind it."""
+    left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
+    name: str = left.selectbox(
+        "Metric",
+        metrics.about,
+        format_func=lambda name: metrics.about[name].label,
+        key="metric",
+        persist_state="session",
+    )
+    st.caption(metrics.describe(name).description)
+    st.plotly_chart(
+        figures.depth_figure(metrics, name, caption=False),
+        theme=None,
+        config=figures.camera(export.depth_stem(metrics, name)),
+        alt=f"{metrics.describe(name).label} of every head against the layer",
+    )
+    with right.container(horizontal=True, vertical_alignment="bottom"):
+        kinds = [kind for kind in FORMATS if kind != "NPZ"]
+        kind = st.selectbox("Figure for a paper", kinds, key="depth_format", width=150)
+        suffix, mime = FORMATS[kind]
+        st.download_button(
+            f"Download as {kind}",
+            data=lambda: export.render_depth(metrics, name, suffix),
+            file_name=f"{export.depth_stem(metrics, name)}{suffix}",
+            mime=mime,
+            on_click="ignore",
+            icon=":material/download:",
+        )
+    _show_table(metrics)
+    _show_sinks(metrics)
+
+
+def _show_table(metrics: HeadMetrics) -> None:
+    with st.expander("All numbers"):
+        st.dataframe(metrics.table(), hide_index=True)
+        st.download_button(
+            "Download as CSV",
+            data=lambda: export.render_table(metrics),
+            file_name=f"{export.depth_stem(metrics, next(iter(METRICS)))}.csv",
+            mime="text/csv",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+
+
+def _show_sinks(metrics: HeadMetrics) -> None:
+    """Tokens that collect attention, by name, the greediest first."""
+    sinks = find_sinks(metrics)
+    if not sinks:
+        st.caption("No token collects far more attention than the others: there is no sink.")
+        return
+    st.caption(
+        f"**Sinks**: {len(sinks)} of {metrics.layout.tokens} tokens collect at least 20 times what "
+        "an even spread would give them, from all patches and over all heads of a layer."
+    )
+    rows = [
+        {
+            "token": sink.name,
+            "in layer": sink.layer,
+            "collects there": f"{sink.share:.1%}",
+            "in layers": ", ".join(map(str, sink.layers)),
+        }
+        for sink in sinks[:SINKS]
+    ]
+    st.dataframe(rows, hide_index=True)

@@ -1,0 +1,63 @@
+"""The fewest patches that hold most of a map, and of each head's, outlined on the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from attnviz import colour, export
+from attnviz.errors import BadOption
+from attnviz.explain import Explanation
+from attnviz.mass import mass_mask
+
+WIDTH = 600
+"""Pixels of the map's own picture, on a wide screen."""
+
+ACROSS = 4
+"""Pictures beside each other on a wide screen."""
+
+
+def show_masks(
+    heat: Explanation, on_screen: Callable[[Explanation], Explanation], heads: list[Explanation]
+) -> None:
+    """A threshold, the outline on the map above, its file; then the heads of one layer."""
+    left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
+    mass: float = left.slider(
+        "Share of the map to hold",
+        0.05,
+        0.95,
+        0.6,
+        0.05,
+        key="mass",
+        persist_state="session",
+        help="The smallest set of patches, largest value first, that holds this share of the map. "
+        "DINO's figures use 0.6.",
+    )
+    try:
+        with st.container(width=WIDTH):
+            _show_outline(on_screen(heat), mass, heat.title)
+    except BadOption as error:
+        st.info(str(error), icon=":material/info:")
+    else:
+        right.download_button(
+            "Download the mask as PNG",
+            data=lambda: export.render_mask(heat, mass),
+            file_name=f"{export.file_stem(heat)}_mask.png",
+            mime="image/png",
+            on_click="ignore",
+            icon=":material/download:",
+        )
+    st.caption(f"Each head of layer {heads[0].fact('layer')}, by its attention:")
+    for start in range(0, len(heads), ACROSS):
+        for number, place in enumerate(st.columns(ACROSS), start):
+            if number < len(heads):
+                with place:
+                    _show_outline(on_screen(heads[number]), mass, f"Head {number}")
+
+
+def _show_outline(heat: Explanation, mass: float, title: str) -> None:
+    mask = mass_mask(heat.values, mass)
+    st.image(colour.outlined(heat, mask), width="stretch")
+    count = int(mask.kept.sum())
+    st.caption(f"**{title}**: {count} patches, {mask.area:.1%} of the area, hold {mask.mass:.1%}.")
