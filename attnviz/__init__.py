@@ -1,5 +1,9 @@
 """See inside Vision Transformers: the map on screen is the map the model used."""
 
+from attnviz.interrupt import watch_imports
+
+watch_imports()  # before the imports below, which take seconds
+
 from attnviz.errors import (
     AttnVizError,
     BadImage,

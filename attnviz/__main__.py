@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from PIL import Image
@@ -16,13 +17,14 @@ from PIL import Image
 import models
 from attnviz import export
 from attnviz.colour import COLORMAPS
-from attnviz.contract import FITS
+from attnviz.contract import FITS, LoadedViT
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import explain, observe
 from attnviz.heatmap import INTERPOLATIONS
 from attnviz.images import open_image
+from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
-from attnviz.methods.options import Option
+from attnviz.methods.options import Option, settle
 from attnviz.paper import Paper
 from attnviz.record import AttentionRecord
 from attnviz.scale import SCALES
@@ -60,15 +62,15 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code: 0, or 2 after a user's mistake."""
-    given = _parser().parse_args(arguments)
     try:
-        _draw(given)
+        raise_again()
+        _draw(_parser().parse_args(arguments))
     except AttnVizError as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("attnviz: stopped; nothing was written.", file=sys.stderr)
-        return 130
+        print(SENTENCE, file=sys.stderr)
+        return CODE
     return 0
 
 
@@ -95,6 +97,7 @@ def _draw(given: argparse.Namespace) -> None:
         image_size=size,
         device=given.device,
     )
+    _require_places(given, vit, image, asked, query)
     target: Target | None = _class(given.target)
     if isinstance(other, Image.Image):
         other = observe(vit, other, keep=given.keep, fit=given.fit)
@@ -108,6 +111,21 @@ def _draw(given: argparse.Namespace) -> None:
     _say(f"{output}: {heat.summary}; on {record.device}")
     for note in heat.notes:
         _say(f"note: {note}")
+
+
+def _require_places(
+    given: argparse.Namespace,
+    vit: LoadedViT,
+    image: Image.Image,
+    asked: dict[str, Any],
+    query: Query | None,
+) -> None:
+    """Refuse a layer, a head or a token that does not exist, before the model runs."""
+    layers: Any = SimpleNamespace(layers=vit.sites)  # how many, and their heads: as in a record
+    settle(given.method, METHODS[given.method].options, asked, layers)
+    if query is not None:
+        height, width = vit.view(image, given.fit).tensor.shape[-2:]
+        vit.layout(height, width).query_tokens(query)
 
 
 def _say(line: str) -> None:

@@ -19,6 +19,9 @@ from attnviz.heatmap import INTERPOLATIONS, Heatmap, Placement, place
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale, numbers, within
 
+LONGEST = 12
+"""Longer pictures and tiles are drawn stretched to this many times their shorter side."""
+
 BAND = 256
 """Rows of pixels smoothed at a time: a 12-megapixel picture needs no 12 million floats."""
 
@@ -167,16 +170,24 @@ class Mosaic:
     heads: int
     scale: Scale | None
     """The scale that all tiles share, or None where each has its own."""
+    columns: int
+    """Tiles in a line; `heads`, unless the tiles are too long for that."""
+
+    @property
+    def lines(self) -> int:
+        """Lines of tiles."""
+        return self.layers * self.heads // self.columns
 
     @property
     def cell(self) -> tuple[int, int]:
         """(height, width) of one cell in pixels, the gap included."""
-        return self.image.height // self.layers, self.image.width // self.heads
+        return self.image.height // self.lines, self.image.width // self.columns
 
     def centre(self, layer: int, head: int) -> tuple[float, float]:
         """The middle of a cell as (x, y) in pixels."""
         height, width = self.cell
-        return (head + 0.5) * width, (layer + 0.5) * height
+        line, column = divmod(layer * self.heads + head, self.columns)
+        return (column + 0.5) * width, (line + 0.5) * height
 
     def at(self, x: float, y: float) -> tuple[int, int]:
         """The (layer, head) of the cell under a point in pixels."""
@@ -186,7 +197,7 @@ class Mosaic:
                 f" {self.image.height} pixels."
             )
         height, width = self.cell
-        return int(y // height), int(x // width)
+        return divmod(int(y // height) * self.columns + int(x // width), self.heads)
 
 
 def mosaic(
@@ -197,11 +208,14 @@ def mosaic(
     clip: float | None = None,
     max_side: int = 1100,
     gap: int = 2,
+    columns: int | None = None,
 ) -> Mosaic:
     """Draw every tile as whole pixels a patch, with `gap` white pixels between tiles.
 
     `scale` is `"own"` (each tile has its own range), `"shared"` (one range for all) or a `Scale`.
-    The longer side stays within `max_side` unless a patch would be less than one pixel.
+    The longer side stays within `max_side` unless a patch would be less than one pixel. `columns`
+    tiles make a line, a layer's heads if None. Tiles longer than `LONGEST` : 1 are stretched
+    towards it, as far as there is room.
     """
     layers, heads, rows, cols = tiles.shape
     if not np.isfinite(tiles).all():
@@ -211,18 +225,26 @@ def mosaic(
         raise unknown("mosaic scale", scale, ("own", "shared"))
     if scale == "shared" or shared:
         shared = choose_scale(tiles, shared or "own", clip=clip)
-    room = min((max_side // layers - gap) // rows, (max_side // heads - gap) // cols)
-    patch = max(1, room)
-    high, wide = rows * patch + gap, cols * patch + gap
-    canvas = np.full((layers * high, heads * wide, 3), 255, np.uint8)
-    for layer, head in np.ndindex(layers, heads):
+    columns = heads if columns is None else columns
+    if columns < 1 or layers * heads % columns:
+        raise BadOption(f"{layers} × {heads} tiles can't be laid out in full lines of {columns}.")
+    lines = layers * heads // columns
+    room_down, room_across = (max_side // lines - gap) // rows, (max_side // columns - gap) // cols
+    patch = max(1, min(room_down, room_across))
+    tile_wide, tile_high = bounded((cols * patch, rows * patch))
+    down = max(patch, min(room_down, -(-tile_high // rows)))
+    across = max(patch, min(room_across, -(-tile_wide // cols)))
+    high, wide = rows * down + gap, cols * across + gap
+    canvas = np.full((lines * high, columns * wide, 3), 255, np.uint8)
+    for index, (layer, head) in enumerate(np.ndindex(layers, heads)):
         tile = tiles[layer, head]
         colours = colourise(tile, shared or choose_scale(tile, clip=clip), colormap)
-        top, left = layer * high + gap // 2, head * wide + gap // 2
-        canvas[top : top + rows * patch, left : left + cols * patch] = repeat(
-            colours, "row col rgb -> (row down) (col across) rgb", down=patch, across=patch
+        line, column = divmod(index, columns)
+        top, left = line * high + gap // 2, column * wide + gap // 2
+        canvas[top : top + rows * down, left : left + cols * across] = repeat(
+            colours, "row col rgb -> (row down) (col across) rgb", down=down, across=across
         )
-    return Mosaic(Image.fromarray(canvas), layers, heads, shared)
+    return Mosaic(Image.fromarray(canvas), layers, heads, shared, columns)
 
 
 def colour_bar(
@@ -251,6 +273,23 @@ def ticks(
         texts[0] = ("≤ " if values.min() < scale.low else "") + texts[0]
         texts[-1] = ("≥ " if values.max() > scale.high else "") + texts[-1]
     return tuple(zip(at, texts, strict=True))
+
+
+def bounded(size: tuple[int, int]) -> tuple[int, int]:
+    """A picture's (width, height), its shorter side stretched to a `LONGEST`th of the longer."""
+    width, height = size
+    return max(width, -(-height // LONGEST)), max(height, -(-width // LONGEST))
+
+
+def stretched(size: tuple[int, int]) -> str:
+    """What to say of a picture that `bounded` stretches, else nothing."""
+    if bounded(size) == size:
+        return ""
+    ratio = f"{LONGEST} : 1" if size[0] > size[1] else f"1 : {LONGEST}"
+    return (
+        f"drawn stretched to {ratio}: a picture of {size[0]} × {size[1]} pixels (width × height)"
+        " would be a mere line"
+    )
 
 
 def fit_within(size: tuple[int, int], max_side: int) -> tuple[int, int]:

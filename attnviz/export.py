@@ -236,12 +236,13 @@ DEPTH_KINDS = (".png", ".svg", ".pdf")
 
 
 def _write(target: Path, content: bytes) -> Path:
+    place = Path(os.path.realpath(target))  # a symbolic link stays one, and leads to the new file
     # Beside the target, so that taking its name is one step: no reader sees half a file.
-    part = target.with_name(f".attnviz-{secrets.token_hex(8)}.part")
+    part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:
             file.write(content)
-        part.replace(target)
+        part.replace(place)
     except OSError as error:
         raise BadOption(
             f"{target} can't be written: {error.strerror or error}. Choose another place."

@@ -20,15 +20,24 @@ from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
 
-from attnviz.colour import DOT, fit_within, mosaic, overlay, palette, ticks
+from attnviz.colour import (
+    DOT,
+    bounded,
+    fit_within,
+    mosaic,
+    overlay,
+    palette,
+    stretched,
+    ticks,
+)
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.mass import mass_mask
 from attnviz.metrics import DEPTH, HeadMetrics
 from attnviz.scale import Scale, choose_scale, numbers
 
-LINE = 80
-"""Characters of caption in a line."""
+LINE = 50
+"""Characters of caption in a line: what a phone is wide."""
 HEIGHT = 560
 """Pixels on screen; the width is the page's."""
 STILL: dict[str, Any] = {
@@ -67,7 +76,7 @@ def heat_figure(
         colormap=colormap,
         scale=chosen,
         interpolation=interpolation,
-        size=fit_within(heat.image.size, max_side),
+        size=bounded(fit_within(heat.image.size, max_side)),
     )
     width, height = heat.image.size
     figure = _canvas(picture, (width, height))
@@ -221,7 +230,9 @@ def _canvas(picture: Image.Image, size: tuple[int, int]) -> go.Figure:
                 }
             ],
             "xaxis": still | {"range": [0, width]},
-            "yaxis": still | {"range": [height, 0], "scaleanchor": "x", "scaleratio": 1},
+            "yaxis": still
+            | {"range": [height, 0]}
+            | ({} if stretched(size) else {"scaleanchor": "x", "scaleratio": 1}),
             "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
         }
         | STILL

@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import text_to_path
 from PIL import Image
 
-from attnviz.colour import colour_bar, overlay, ticks
+from attnviz.colour import bounded, colour_bar, overlay, stretched, ticks
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.mass import MassMask, mass_mask
@@ -119,6 +119,8 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
     label = wrap(heat.bar_label(scale, paper.interpolation), room_points)
     mask = paper.mask(heat)
     texts = heat.caption(paper.alpha, mask) if paper.caption else []
+    if texts and (note := stretched(heat.image.size)):
+        texts = [*texts, f"Note: {note}."]
     caption = [line for text in texts for line in wrap(text, room_points)]
     bar_top = gap + high + gap
     label_top = bar_top + bar + step
@@ -147,6 +149,7 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
 
 
 def _fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
+    size = bounded(size)
     share = min(wide / size[0], high / size[1])
     return max(1, round(size[0] * share)), max(1, round(size[1] * share))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from threading import Thread
 
@@ -24,6 +25,17 @@ WAY_OUT = (
     "Without the hub there are weights of your own (checkpoint=FILE, --checkpoint FILE), the"
     " default model 'dinov2-small', and random weights (pretrained=False, --random)."
 )
+
+
+CAUSES = {
+    "name or service not known|name resolution|getaddrinfo|nodename nor servname": (
+        "its address can't be looked up, as when there is no network"
+    ),
+    "connection refused|network is unreachable|no route to host": "it can't be reached",
+    "timed out": "it did not answer in time",
+    "certificate": "its certificate can't be verified",
+}
+"""What libraries say (a pattern) -> what a person can use."""
 
 
 def fetch(repo: str) -> Path:
@@ -54,12 +66,24 @@ def fetch(repo: str) -> Path:
             WAY_OUT,
         ) from error
     except Exception as error:  # the client's own errors, its HTTP library's, the system's
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BadWeights(
             f"The weights of {repo} are not in the hub's local cache and could not be fetched from"
-            f" the Hugging Face hub: {reason}.",
+            f" the Hugging Face hub: {_in_words(error)}.",
             WAY_OUT,
         ) from error
+
+
+def _in_words(error: Exception) -> str:
+    """What went wrong, for a person; of what is not known, the library's own first line."""
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
+        chain.append(cause)
+    text = " ".join(map(str, chain))
+    for kind, words in CAUSES.items():
+        if re.search(kind, text, re.IGNORECASE):
+            return words
+    first = str(error).strip().partition("\n")[0].rstrip(".")
+    return re.sub(r"^\[Errno -?\d+\] ", "", first) or type(error).__name__
 
 
 def _first_answer(url: str) -> None:

@@ -79,7 +79,7 @@ def texts(at):
 def widget(at, label):
     """By its label: widgets that follow the picture or the query have keys that change."""
     kinds = (at.selectbox, at.pills, at.number_input)
-    return next(each for kind in kinds for each in kind if each.label == label)
+    return next(each for kind in kinds for each in kind if each.label.split(" (")[0] == label)
 
 
 def upload(at, name, data):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import models
 from attnviz.__main__ import main
 from attnviz.samples import sample_path
 
+ROOT = Path(__file__).parents[1]
 PICTURE = str(sample_path("cat"))
 TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "64x96", "--fit", "squash"]
 
@@ -189,3 +191,69 @@ def test_each_kind_of_target_reaches_the_map(tmp_path, capsys, arguments, target
     assert main([PICTURE, "-o", str(out), "--method", "relevance", *model, *arguments]) == 0
     assert f"target: {target}" in capsys.readouterr().out
     assert out.exists()
+
+
+def test_what_does_not_exist_is_known_before_the_model_runs(picture, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("attnviz.__main__.observe", lambda *_, **__: pytest.fail("the model ran"))
+    out = str(tmp_path / "map.png")
+    cases = [
+        (["--layer", "12"], "0 to 11"),
+        (["--head", "3"], "0 to 2"),
+        (["--method", "rollout", "--last-layer", "-13"], "0 to 11"),
+        (["--query", "99,99"], "rows 0 to 3 and columns 0 to 5"),
+        (["--query", "reg1"], "cls"),
+    ]
+    for arguments, said in cases:
+        assert main([str(picture), "-o", out, *TINY, *arguments]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
+
+
+STOP = """
+import os, runpy, signal, sys
+
+class Stop:  # in the place of the person at the keyboard
+    def find_spec(self, name, *_):
+        if name == WHEN:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Stop())
+sys.argv = ["-m", "picture.png", "-o", "o.png"]
+runpy.run_module("attnviz", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["attnviz.errors", "torch", "timm.models", "argparse", "models"])
+def test_a_stop_while_modules_are_imported_is_one_sentence(tmp_path, when):
+    run = subprocess.run(
+        [sys.executable, "-c", STOP.replace("WHEN", repr(when))],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MPLCONFIGDIR": str(tmp_path / "mpl")},
+    )
+    assert run.stderr == "attnviz: stopped; nothing was written.\n"
+    assert run.returncode == 130
+    assert not (tmp_path / "o.png").exists()
+
+
+def test_only_the_command_line_answers_a_stop_itself():
+    code = "import signal, attnviz; print(signal.getsignal(signal.SIGINT).__name__)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert run.stdout == "default_int_handler\n"
+
+
+def test_an_output_that_is_a_link_is_followed(picture, tmp_path):
+    real, link = tmp_path / "there" / "real.png", tmp_path / "link.png"
+    real.parent.mkdir()
+    for content in (b"old", None):
+        real.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)
+        if content:
+            real.write_bytes(content)
+        link.symlink_to(real)
+        assert main([str(picture), "-o", str(link), *TINY]) == 0
+        assert link.is_symlink() and real.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in real.parent.iterdir()] == ["real.png"]

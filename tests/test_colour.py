@@ -10,6 +10,7 @@ from PIL import Image
 from attnviz.colour import (
     BAND,
     COLORMAPS,
+    bounded,
     colour_bar,
     colourise,
     fit_within,
@@ -17,6 +18,7 @@ from attnviz.colour import (
     mosaic,
     outlined,
     overlay,
+    stretched,
     ticks,
 )
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
@@ -275,7 +277,7 @@ def test_a_mask_of_another_grid_is_refused() -> None:
 # --- mosaic -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(3, 2, 2, 4), (1, 5, 3, 3), (24, 16, 37, 37), (2, 1, 700, 3)])
+@pytest.mark.parametrize("shape", [(3, 2, 2, 4), (1, 5, 3, 3), (24, 16, 37, 37), (2, 1, 36, 3)])
 def test_a_mosaic_is_equal_cells_with_each_tile_in_its_own(shape) -> None:
     layers, heads, rows, cols = shape
     tiles = np.random.default_rng(4).uniform(0, 0.9, shape).astype(np.float32)
@@ -292,6 +294,42 @@ def test_a_mosaic_is_equal_cells_with_each_tile_in_its_own(shape) -> None:
     assert ys.min() == layer * height + (height - rows * patch) // 2
     assert xs.max() + 1 == head * width + (width - cols * patch) // 2 + cols * patch
     assert made.at(*made.centre(layer, head)) == (layer, head)
+
+
+@pytest.mark.parametrize(
+    ("size", "drawn"),
+    [
+        ((2000, 3), (2000, 167)),
+        ((1, 30000), (2500, 30000)),
+        ((1200, 100), (1200, 100)),
+        ((1201, 100), (1201, 101)),
+        ((4, 3), (4, 3)),
+    ],
+)
+def test_a_mere_line_is_stretched_and_it_is_said(size, drawn) -> None:
+    assert bounded(size) == drawn
+    assert bool(stretched(size)) == (size != drawn)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4, 8, 12, 24])
+def test_a_mosaic_in_other_lines_has_every_tile_once_and_in_order(columns) -> None:
+    tiles = (np.arange(24, dtype=np.float32) + 1).reshape(6, 4, 1, 1) * np.ones((2, 50), np.float32)
+    made = mosaic(tiles, scale=Scale(0, 256, "mine"), colormap="gray", columns=columns, max_side=99)
+    pixels = np.asarray(made.image)[..., 0]
+    for layer, head in np.ndindex(6, 4):
+        x, y = made.centre(layer, head)
+        assert pixels[int(y), int(x)] == layer * 4 + head + 1
+        assert made.at(x, y) == (layer, head)
+        line, column = divmod(layer * 4 + head, columns)
+        assert (int(y) // made.cell[0], int(x) // made.cell[1]) == (line, column)
+    with pytest.raises(BadOption, match="full lines of 5"):
+        mosaic(tiles, columns=5)
+
+
+def test_a_long_tile_is_thick_enough_to_see() -> None:
+    tiles = np.random.default_rng(0).uniform(size=(2, 1, 1, 222)).astype(np.float32)
+    high, wide = mosaic(tiles, max_side=300).cell
+    assert (high, wide) == (2 + 19, 2 + 222)  # 222 / 12, in whole pixels
 
 
 def test_a_mosaic_keeps_to_its_size_until_a_patch_is_a_pixel() -> None:

@@ -20,6 +20,7 @@ import attnviz
 from attnviz.colour import COLORMAPS
 from attnviz.methods import METHODS
 from attnviz.samples import SAMPLES
+from attnviz.ui import cache
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import _WIDGETS
 from attnviz.ui.model_panel import FIT_WORDS
@@ -155,6 +156,11 @@ def test_row_and_column_ask_and_one_is_enough(page):
     calm(widget(page, "Row").set_value(1).run())
     assert picker(page, "patches")["chosen"] == picker(page, "map")["chosen"] == [1, 0]
     assert widget(page, "Who asks").value is None
+    assert widget(page, "Column").value == 0  # what is asked is what is seen
+    assert (widget(page, "Row").label, widget(page, "Column").label) == (
+        "Row (0 to 1)",
+        "Column (0 to 2)",
+    )
     calm(widget(page, "Column").set_value(2).run())
     assert picker(page, "patches")["chosen"] == [1, 2]
     assert "What the patch (row 1, column 2) attends to" in texts(page)
@@ -207,6 +213,30 @@ def test_one_scale_for_all_heads_is_the_mosaics_too(page, clip):
     calm(page.segmented_control(key="method").set_value("rollout").run())
     bar = next(element.value for element in page.html if "Colour bar" in element.value)
     assert "share of rollout" in bar and "of all heads" not in bar
+
+
+def test_colours_that_are_mixed_are_said_to_be_and_shown_alone_on_request(page):
+    assert "Opacity 0.5: the map's colours are mixed with the picture's" in texts(page)
+    calm(page.button(key="alone").click().run())
+    assert page.slider(key="alpha").value == 1.0
+    assert "mixed" not in texts(page)
+
+    calm(page.slider(key="alpha").set_value(0.0).run())
+    assert "mixed" not in texts(page)
+
+
+def test_a_shared_scale_that_one_head_sets_says_so_and_offers_the_cut(page, monkeypatch):
+    calm(page.radio(key="scale").set_value("shared").run())
+    assert not page.warning
+    tiles = np.full((3, 3, 2, 3), 0.01, np.float32)
+    tiles[1, 1, 0, 0] = 0.9
+    monkeypatch.setattr("attnviz.ui.cache._tiles", lambda *_: tiles)
+    cache.observations.clear()
+    calm(page.run())
+    (warning,) = page.warning
+    assert warning.value.startswith("8 of the 9 tiles look black") and "0.9" in warning.value
+    calm(page.button(key="cut").click().run())
+    assert not page.warning and page.toggle(key="clip").value
 
 
 def test_from_zero_starts_at_zero(page):

@@ -102,7 +102,9 @@ def test_a_model_that_cannot_be_loaded_leaves_the_one_before(page, loads):
     choose_model(page, FAR)
     assert not page.error
     calm(page.toggle(key="random").set_value(False).run())  # the toggle comes back as well
-    assert page.error and page.toggle(key="random").value is True
+    (error,) = page.error
+    assert error.value == f"The weights of {wanted} could not be loaded: it stays untrained."
+    assert page.toggle(key="random").value is True
 
 
 def test_says_what_is_missing_when_no_model_can_be_loaded(page, loads, monkeypatch):

@@ -14,6 +14,7 @@ from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import Ground, forget_place
 from attnviz.ui.cache import Observation, Observations
 from attnviz.ui.map_panel import _sentence
+from attnviz.ui.mosaic_panel import columns_for, row_names
 from attnviz.ui.state import Picture, show_picture
 
 # A picture of 90 × 60 pixels (width × height) under several grids.
@@ -236,3 +237,43 @@ def test_a_method_whose_values_are_no_shares_says_nothing_of_a_whole():
         assert ("of the whole" in said) == row.is_share(
             {name: option.default for name, option in row.options.items()}
         )
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "tile", "columns"),
+    [
+        (12, 6, (37, 37), 6),  # a layer a line, as always
+        (
+            12,
+            12,
+            (98, 32),
+            24,
+        ),  # 12 lines of 98 rows would be 1200 pixels, of 24 tiles they are 600
+        (12, 6, (222, 14), 24),  # 3 lines of 224 pixels
+        (12, 6, (14, 222), 3),  # 3 · 224 pixels across
+        (12, 6, (684, 2), 72),
+        (12, 12, (1, 3136), 1),  # and still not a pixel a patch
+        (24, 16, (56, 56), 16),
+        (1, 1, (1, 1), 1),
+    ],
+)
+def test_tiles_are_laid_out_so_that_a_patch_has_a_pixel(layers, heads, tile, columns):
+    assert columns_for(layers, heads, tile) == columns
+    names = row_names(heads, columns, layers * heads // columns)
+    assert len(names) == len(set(names)) == layers * heads // columns
+
+
+def test_lines_of_tiles_say_whose_they_are():
+    assert row_names(6, 6, 2) == ["L0", "L1"]
+    assert row_names(6, 12, 2) == ["L0–1", "L2–3"]
+    assert row_names(6, 3, 4) == ["L0 H0–2", "L0 H3–5", "L1 H0–2", "L1 H3–5"]
+    assert row_names(2, 1, 4) == ["L0 H0", "L0 H1", "L1 H0", "L1 H1"]
+
+
+def test_a_mere_line_is_shown_stretched_with_its_map():
+    line = Image.new("RGB", (5000, 2), "red")
+    kept = Observation.of(attnviz.observe(small_vit(dynamic_img_size=True), line, fit="squash"))
+    assert kept.shown.size == (1000, 84)
+    heat = kept.on_screen(kept.explain("attention", query="cls"))
+    drawn = np.asarray(heat.overlay(alpha=1.0))
+    assert len({tuple(colour) for colour in drawn[:, 0]}) == heat.grid[0] == 2

@@ -141,3 +141,13 @@ def test_one_limit_for_a_file_wherever_it_comes_in():
 def test_a_file_name_is_not_read_as_markdown(name):
     code = verbatim(name)
     assert code[0] == code[-1] == "`" and "`" not in code[1:-1]
+
+
+def test_a_very_long_picture_is_said_to_be_stretched_and_a_tile_of_it_opens(page, monkeypatch):
+    calm(widget(page, "Sample").set_value("coffee").run())
+    assert not page.warning
+    upload(page, "pole.png", png((2, 3000)))
+    (warning,) = page.warning
+    assert "1 : 12" in warning.value and "2 × 3000 pixels" in warning.value
+    width, height = picker(page, "patches")["size"]
+    assert height / width == pytest.approx(12, rel=0.02)

@@ -98,7 +98,7 @@ def opened(uri):
         ((1000, 1), False, (1000, 1)),
         ((5000, 2), False, (1000, 1)),  # never thinner than a pixel
         ((30, 20), False, (30, 20)),  # the browser enlarges photos
-        ((1400, 2100), True, (667, 1000)),
+        ((1400, 2100), True, (1400, 2100)),  # values are never averaged
         ((300, 120), True, (900, 360)),  # three times, not three and a third
         ((600, 120), True, (600, 120)),
     ],
@@ -117,6 +117,14 @@ def test_a_crisp_picture_keeps_every_value():
     # 1000 // 5 = 200 pixels for one.
     expected = np.kron(pixels, np.ones((200, 200, 1), np.uint8))
     np.testing.assert_array_equal(np.asarray(image), expected)
+
+
+def test_a_long_mosaic_keeps_every_value_and_a_huge_one_is_refused():
+    pixels = np.random.default_rng(0).integers(0, 256, (2688, 96, 3), dtype=np.uint8)
+    _, image = opened(picker._data_uri(Image.fromarray(pixels), True))
+    np.testing.assert_array_equal(np.asarray(image), pixels)
+    with pytest.raises(BadOption, match="8192"):
+        picker._data_uri(Image.new("RGB", (8193, 1)), True)
 
 
 def test_a_photo_keeps_its_colours_up_to_a_patch_edge():

@@ -532,6 +532,28 @@ def test_the_local_cache_needs_no_network(monkeypatch, cache, tmp_path):
     assert vit.image_size == (32, 64)
 
 
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (OSError(-2, "Name or service not known"), "address can't be looked up"),
+        (OSError(-3, "Temporary failure in name resolution"), "address can't be looked up"),
+        (ConnectionRefusedError(111, "Connection refused"), "it can't be reached"),
+        (OSError(101, "Network is unreachable"), "it can't be reached"),
+        (TimeoutError("The read operation timed out"), "it did not answer in time"),
+        (OSError(5, "Strange"), "hub: Strange."),
+        (RuntimeError(), "hub: RuntimeError."),
+    ],
+)
+def test_what_the_system_says_of_the_network_is_put_in_words(monkeypatch, cache, raised, said):
+    def fail(url, **options):
+        raise raised
+
+    monkeypatch.setattr(hub, "get_hf_file_metadata", fail)
+    with pytest.raises(BadWeights) as caught:
+        hub.fetch("owner/name")
+    assert said in str(caught.value) and "Errno" not in str(caught.value)
+
+
 def test_a_revision_is_passed_on(monkeypatch, cache):
     urls = []
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from PIL import Image
 
 import models
-from attnviz.colour import fit_within
+from attnviz.colour import bounded, fit_within
 from attnviz.contract import Box, Fit, LoadedViT
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation, explain, observe
@@ -102,8 +102,9 @@ class Observation:
 def _for_screen(image: Image.Image) -> Image.Image:
     if (side := max(image.size)) < LEAST_SIDE:
         factor = -(-LEAST_SIDE // side)
-        return image.resize((image.width * factor, image.height * factor), Image.Resampling.BICUBIC)
-    size = fit_within(image.size, SHOWN_SIDE)
+        size = bounded((image.width * factor, image.height * factor))
+        return image.resize(size, Image.Resampling.BICUBIC)
+    size = bounded(fit_within(image.size, SHOWN_SIDE))
     return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 

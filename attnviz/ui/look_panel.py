@@ -23,6 +23,10 @@ SCALE_WORDS: dict[ScaleName, str] = {
 }
 
 
+DARK = 0.2
+"""Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How maps are drawn on this page."""
@@ -53,10 +57,21 @@ class Look:
         return Scale(chosen.low, chosen.high, f"{chosen.name}, of all heads")
 
 
+def cut_scale() -> None:
+    """As the toggle does; called before the page runs."""
+    st.session_state.clip = True
+
+
+def show_alone() -> None:
+    """The map without the picture; called before the page runs."""
+    st.session_state.alpha = 1.0
+
+
 def choose_look() -> Look:
     """The widgets."""
     st.subheader("Drawing", anchor=False)
-    alpha = st.slider("Opacity of the colours", 0.0, 1.0, 0.5, 0.05, key="alpha")
+    st.session_state.setdefault("alpha", 0.5)
+    alpha = st.slider("Opacity of the colours", 0.0, 1.0, step=0.05, key="alpha")
     colormap = st.selectbox("Colours", COLORMAPS, key="colormap")
     smooth = st.toggle(
         "Smooth between patches",

@@ -14,11 +14,8 @@ from attnviz.explain import Explanation
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.figure_files import FORMATS
-from attnviz.ui.look_panel import Look
+from attnviz.ui.look_panel import DARK, Look, cut_scale, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
-
-DARK = 0.2
-"""Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
 
 
 def show_map(
@@ -38,22 +35,40 @@ def show_map(
         alt=f"{_subject(heat)}, as colours over the picture",
         values=heat.values,
         show_grid=False,
+        reveal=st.session_state.pop("reveal", 0),
         on_pick=lambda: ground.ask(picked_cell("map")),
     )
     _show_bar(heat, scale, look.colormap)
+    if 0 < look.alpha < 1:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(
+                f"Opacity {look.alpha:g}: the map's colours are mixed with the picture's.",
+                width="content",
+            )
+            st.button("Show the colours alone", key="alone", type="tertiary", on_click=show_alone)
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
     st.caption(_sentence(heat, ground))
     if look.clip is None and _dark(heat, scale):
-        st.caption(
-            "A few patches hold so much that all others look alike: **Cut the scale**, under "
-            "*Drawing* in the sidebar, shows the rest."
-        )
+        st.caption("A few patches hold so much that all others look alike.")
+        st.button("Cut the scale", key="cut_map", on_click=cut_scale)
     _show_downloads(heat, drawing)
+
+
+def reveal_map() -> None:
+    """Take the visitor to the map; called before the page runs."""
+    number = st.session_state.get("revealed", 0) + 1
+    st.session_state.reveal = st.session_state.revealed = number
 
 
 def show_chart(heat: Explanation, look: Look, scale: Scale) -> None:
     """The map once more where it was asked for: with the value under the pointer, and as SVG."""
+    st.toggle(
+        "Chart with values",
+        key="chart",
+        help="The same map once more, with each patch's value under the pointer. Its camera button "
+        "saves it as SVG.",
+    )
     if st.session_state.get("chart"):
         st.plotly_chart(
             figures.heat_figure(heat, **_drawing(look, scale)),
@@ -139,4 +154,3 @@ def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
             on_click="ignore",
             icon=":material/download:",
         )
-        st.toggle("Chart with values", key="chart")

@@ -67,7 +67,7 @@ def _choose_weights(status: Place) -> models.TimmViT:
         with status, st.spinner(f"Loading {models.MODELS[name].label} …", show_time=True):
             vit = cache.model(name, random)
     except AttnVizError as error:
-        _stay(name, error)
+        _stay(name, random, error)
         raise
     st.session_state.model_loaded = (name, random)
     if message := st.session_state.get("model_error"):
@@ -81,15 +81,18 @@ def _label(name: str) -> str:
     return card.label if "no network" in card.source else f"{card.label} (download)"
 
 
-def _stay(name: str, error: AttnVizError) -> None:
+def _stay(name: str, random: bool, error: AttnVizError) -> None:
     """Start the page anew with the last model that could be loaded, if there is one."""
     if loaded := st.session_state.get("model_loaded"):
-        kept = models.MODELS[loaded[0]].label
+        kept, kept_random = loaded
         wanted = models.MODELS[name].label
-        st.session_state.model_error = (
-            f"{wanted} could not be loaded, and the page stays with {kept}. To see {wanted}"
-            " untrained, switch on *Random weights* before you choose it."
-        )
+        stays = f"stays with {models.MODELS[kept].label}" + (", untrained" if kept_random else "")
+        said = f"{wanted} could not be loaded, and the page {stays}."
+        if kept == name and kept_random and not random:
+            said = f"The weights of {wanted} could not be loaded: it stays untrained."
+        elif not random:
+            said += f" To see {wanted} untrained, switch on *Random weights* before you choose it."
+        st.session_state.model_error = said
         st.session_state.model_why = getattr(error, "reason", str(error))
         st.session_state.model_stays = loaded
         st.rerun()

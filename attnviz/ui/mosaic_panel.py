@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import numpy as np
 import streamlit as st
+from einops import rearrange
 from jaxtyping import Float
 
 from attnviz.colour import mosaic
 from attnviz.scale import Scale
-from attnviz.ui.look_panel import Look
+from attnviz.ui.look_panel import DARK, Look, cut_scale
+from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.method_panel import go_to_head
 from attnviz.ui.picker import pick_cell, picked_cell
 
 WIDTH = 860
 """Pixels on a wide screen: the tiles of one layer are seen at a glance."""
+
+
+HEIGHT = 800
+"""And as high as one can look at at once."""
+
+GAP = 2
+
+
+def columns_for(layers: int, heads: int, tile: tuple[int, int]) -> int:
+    """Tiles in a line so that each patch of a (rows, cols) tile has a pixel, if that can be.
+
+    A layer's heads where they fit. Else several layers in a line, or several lines a layer: the
+    nearest to that which fits, or the one that comes closest to it.
+    """
+    rows, cols = tile
+
+    def room(columns: int) -> float:
+        across, down = columns * (cols + GAP), layers * heads // columns * (rows + GAP)
+        return min(WIDTH / across, HEIGHT / down, 1.0)
+
+    together = [heads * n for n in range(1, layers + 1) if layers % n == 0]
+    apart = [heads // n for n in range(1, heads + 1) if heads % n == 0]
+    return max([*together, *apart], key=lambda columns: (room(columns), -abs(columns - heads)))
 
 
 def show_mosaic(
@@ -24,7 +49,11 @@ def show_mosaic(
     asker: str,
 ) -> None:
     """One tile a head: layers downwards, heads across."""
-    layers, heads, *_ = tiles.shape
+    layers, heads, rows, cols = tiles.shape
+    columns = columns_for(layers, heads, (rows, cols))
+    lines = layers * heads // columns
+    names = [[f"L{i}, H{j}" for j in range(heads)] for i in range(layers)]
+    chosen_tile = None if chosen is None else divmod(chosen[0] * heads + chosen[1], columns)
     st.subheader("All heads", anchor=False)
     st.caption(
         f"What each of the {layers} × {heads} heads makes the **{asker}** attend to, first layer "
@@ -41,27 +70,65 @@ def show_mosaic(
         scale=shared or "own",
         clip=None if shared else look.clip,
         colormap=look.colormap,
+        gap=GAP,
+        columns=columns,
     )
+    if shared and not look.clip and (dark := _dark_share(tiles, shared)):
+        st.warning(
+            f"{dark} of the {layers * heads} tiles look black, because the values of a few heads "
+            f"reach {tiles.max():.3g} and set the scale of all.",
+            icon=":material/contrast:",
+        )
+        st.button("Cut the scale at percentiles 1 and 99", key="cut", on_click=cut_scale)
     with st.container(width=WIDTH):
         pick_cell(
             drawn.image,
-            grid=(layers, heads),
+            grid=(lines, columns),
             box=None,
-            chosen=chosen,
+            chosen=chosen_tile,
             key="mosaic",
             alt=f"The attention maps of {layers} layers with {heads} heads each",
-            values=tiles.max((2, 3)),
+            values=_in_lines(tiles.max((2, 3)), columns),
             unit="at most",
             show_grid=False,
-            row_names=[f"L{i}" for i in range(layers)],
-            col_names=[f"H{i}" for i in range(heads)],
+            row_names=row_names(heads, columns, lines),
+            col_names=[f"H{i % heads}" for i in range(columns)] if columns >= heads else None,
+            cell_names=_in_lines(np.array(names), columns).tolist(),
             cell_word="head",
             crisp=True,
-            on_pick=_open_picked,
+            least=(columns * cols, lines * rows),
+            hint="Here a patch of a tile is smaller than a pixel: open a head to see every patch.",
+            on_pick=lambda: _open_picked(columns, heads),
         )
 
 
-def _open_picked() -> None:
+def _dark_share(tiles: Float[np.ndarray, "layer head row col"], shared: Scale) -> int:
+    """How many tiles look black at a glance, if that is most of them; else 0."""
+    heads = rearrange(shared.position(tiles), "layer head row col -> (layer head) (row col)")
+    dark = int((np.quantile(heads, 0.99, axis=1) < DARK).sum())
+    return dark if 2 * dark > len(heads) else 0
+
+
+def _in_lines(of_heads: np.ndarray, columns: int) -> np.ndarray:
+    """One thing a head, (layer, head), as the tiles lie: (line, column)."""
+    return rearrange(rearrange(of_heads, "l h -> (l h)"), "(line col) -> line col", col=columns)
+
+
+def row_names(heads: int, columns: int, lines: int) -> list[str]:
+    """What stands in a line: a layer, several, or some heads of one."""
+    together = columns // heads
+    if together == 1:
+        return [f"L{i}" for i in range(lines)]
+    if together > 1:
+        return [f"L{i * together}–{(i + 1) * together - 1}" for i in range(lines)]
+    firsts = [divmod(i * columns, heads) for i in range(lines)]
+    last = columns - 1
+    return [f"L{layer} H{head}" + (f"–{head + last}" if last else "") for layer, head in firsts]
+
+
+def _open_picked(columns: int, heads: int) -> None:
     if (cell := picked_cell("mosaic")) is not None:
-        go_to_head(*cell)
-        st.toast("Layer {}, head {} is shown above.".format(*cell), icon=":material/arrow_upward:")
+        layer, head = divmod(cell[0] * columns + cell[1], heads)
+        go_to_head(layer, head)
+        reveal_map()
+        st.toast(f"Layer {layer}, head {head} is shown.", icon=":material/arrow_upward:")

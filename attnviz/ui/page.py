@@ -11,7 +11,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator as Place
 
-from attnviz.colour import colourise
+from attnviz.colour import colourise, stretched
 from attnviz.contract import Fit, LoadedViT
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation
@@ -216,6 +216,8 @@ def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> N
         pick = "This map is of the whole picture: it has no query."
     st.subheader(words, anchor=False)
     st.caption(f"{grid} {pick}")
+    if note := stretched(record.image.size):
+        st.warning(f"A very long picture, {note}.", icon=":material/straighten:")
 
 
 def _count(number: int, noun: str) -> str:

@@ -19,9 +19,12 @@ export default function picker({ data, parentElement: root, setTriggerValue }) {
 }
 
 function remember(root) {
-  const labels = new ResizeObserver(() => thinLabels(root));
+  const labels = new ResizeObserver(() => {
+    thinLabels(root);
+    hint(root, memories.get(root));
+  });
   labels.observe(root.querySelector(".surface"));
-  return { labels, source: null, chosen: null, cursor: null, hover: null };
+  return { labels, data: null, revealed: 0, source: null, chosen: null, cursor: null, hover: null };
 }
 
 function show(data, root, memory, send) {
@@ -32,6 +35,7 @@ function show(data, root, memory, send) {
   const chosenElsewhere = !same(memory.chosen, data.chosen) && !focused();
   if (chosenElsewhere || !memory.cursor) memory.cursor = data.chosen ?? [0, 0];
   memory.cursor = nearest(data, memory.cursor);
+  memory.data = data;
   memory.chosen = data.chosen;
   memory.hover &&= nearest(data, memory.hover);
 
@@ -86,8 +90,13 @@ function show(data, root, memory, send) {
   label(root.querySelector(".row-names"), "top", data.rowNames, data.ys, height);
   label(root.querySelector(".col-names"), "left", data.colNames, data.xs, width);
   thinLabels(root);
+  hint(root, memory);
   mark(root, ".chosen", data, data.chosen);
   point();
+  if (data.reveal && data.reveal !== memory.revealed) {
+    memory.revealed = data.reveal;
+    surface.scrollIntoView({ block: "nearest" }); // not at all where it is in view already
+  }
 }
 
 const same = (a, b) => String(a) === String(b);
@@ -125,10 +134,11 @@ function gridPath({ lines, ys, xs }) {
   return across.concat(down).join("");
 }
 
-function describe({ word, rowNames, colNames, values, chosen }, cell) {
+function describe({ word, rowNames, colNames, cellNames, values, chosen }, cell) {
   if (!cell) return `Click or tap a ${word}; or arrow keys to move, Enter to pick.`;
   const [row, col] = cell;
-  const place = `${rowNames?.[row] ?? `row ${row}`}, ${colNames?.[col] ?? `column ${col}`}`;
+  const [down, across] = [rowNames?.[row] ?? `row ${row}`, colNames?.[col] ?? `column ${col}`];
+  const place = cellNames?.[row][col] ?? `${down}, ${across}`;
   const value = values ? `: ${values[row][col]}` : "";
   return place + value + (same(cell, chosen) ? " (chosen)" : "");
 }
@@ -142,6 +152,13 @@ function label(strip, side, names, edges, length) {
   });
   strip.replaceChildren(...labels);
   strip.style.setProperty("--longest", Math.max(0, ...(names ?? []).map((name) => name.length)));
+}
+
+// What is said where the screen has fewer pixels than the picture needs.
+function hint(root, { data }) {
+  const { width, height } = root.querySelector(".surface").getBoundingClientRect();
+  const fewer = data?.least?.some((side, i) => side > [width, height][i] * devicePixelRatio);
+  root.querySelector(".hint").textContent = fewer ? data.hint : "";
 }
 
 // Hide every label but each second, third, … where they would run into each other.

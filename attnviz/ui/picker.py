@@ -23,6 +23,9 @@ Cell = tuple[int, int]
 LONGEST_SIDE = 1000
 """Pixels a picture is sent with at most; more would not be seen."""
 
+LONGEST_CRISP = 8192
+"""Of a picture whose pixels are values: it is sent as it is, and a larger one is refused."""
+
 _SLIVER = 1e-6
 """Cells of which less than this many pixels can be seen come from rounding."""
 
@@ -39,6 +42,7 @@ _HTML = f"""
     </svg>
   </div>
   <p class="readout" aria-live="polite"></p>
+  <p class="hint"></p>
 </div>
 """
 
@@ -126,8 +130,12 @@ def pick_cell(
     show_grid: bool = True,
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
+    cell_names: Sequence[Sequence[str]] | None = None,
     cell_word: str = "patch",
     crisp: bool = False,
+    least: tuple[int, int] | None = None,
+    hint: str = "",
+    reveal: int = 0,
     on_pick: Callable[[], None] | None = None,
 ) -> Cell | None:
     """Show a picture with cells on it; give the cell on the run in which it was picked, else None.
@@ -148,9 +156,13 @@ def pick_cell(
         show_grid: Whether the cells' edges are drawn.
         row_names: A label for each row, written beside the picture.
         col_names: A label for each column, written above the picture.
+        cell_names: What the line under the picture calls each cell, instead of row and column.
         cell_word: What a cell is called.
         crisp: For pictures whose pixels are values: sent lossless, and small ones enlarged without
             smoothing. Others are sent as JPEG.
+        least: (width, height) in pixels of the screen that the picture needs.
+        hint: Said where the screen has fewer than these.
+        reveal: A number above 0 has the page scrolled to the picture, once for each number.
         on_pick: Called after a pick, before the page runs.
 
     Raises:
@@ -169,6 +181,9 @@ def pick_cell(
     data = {
         "picture": _data_uri(image, crisp),
         "size": image.size,
+        "least": least,
+        "hint": hint,
+        "reveal": reveal,
         "ys": cells.ys,
         "xs": cells.xs,
         "rows": (cells.rows[0], cells.rows[-1]),
@@ -179,6 +194,7 @@ def pick_cell(
         "word": cell_word,
         "rowNames": row_names and list(row_names),
         "colNames": col_names and list(col_names),
+        "cellNames": cell_names and [list(names) for names in cell_names],
         "values": None if values is None else _texts(values, unit),
     }
     return cells.checked(_component(key=key, data=data, on_picked_change=relay).picked)
@@ -207,13 +223,22 @@ def _texts(values: Float[np.ndarray, "row col"], unit: str) -> list[list[str]]:
 
 
 def _data_uri(image: Image.Image, crisp: bool) -> str:
-    """The picture as text, its longest side at most `LONGEST_SIDE` pixels."""
+    """The picture as text, its longest side at most `LONGEST_SIDE` pixels unless it is crisp.
+
+    Raises:
+        BadOption: a crisp picture is longer than `LONGEST_CRISP`.
+    """
+    if crisp and max(image.size) > LONGEST_CRISP:
+        raise BadOption(
+            f"A picture of values is {image.width} × {image.height} pixels; at most"
+            f" {LONGEST_CRISP} a side are sent. Lay its tiles out otherwise."
+        )
     scale = LONGEST_SIDE / max(image.size)
     image = image.convert("RGB")
-    if scale < 1:
+    if scale < 1 and not crisp:
         width, height = (max(1, round(side * scale)) for side in image.size)
         image = image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    elif crisp:  # by a whole number, so that every pixel becomes an equal square
+    elif scale > 1 and crisp:  # by a whole number, so that every pixel becomes an equal square
         width, height = (side * int(scale) for side in image.size)
         image = image.resize((width, height), Image.Resampling.NEAREST)
     file = io.BytesIO()

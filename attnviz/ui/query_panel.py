@@ -61,7 +61,9 @@ def _choose_numbers(ground: Ground) -> None:
         row, col = (
             old if new is None else new for new, old in zip(typed, cell or (0, 0), strict=True)
         )
-        note_shown("cell", (row, col))  # a field left empty stays so: someone may be typing there
+        if cell is None:  # the other field shows its 0; it is not made anew: someone may type there
+            st.session_state[keys[0]], st.session_state[keys[1]] = row, col
+        note_shown("cell", (row, col))  # a field that was emptied stays so
         ground.ask((row, col))
 
     with st.container(horizontal=True):
@@ -69,7 +71,7 @@ def _choose_numbers(ground: Ground) -> None:
             ("Row", "Column"), keys, ground.layout.grid, cell or (None, None), strict=True
         ):
             st.number_input(
-                label,
+                f"{label} (0 to {count - 1})",
                 0,
                 count - 1,
                 value,

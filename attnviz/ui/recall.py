@@ -1,7 +1,7 @@
 """What the browser keeps for a server that is started again under an open page.
 
-Such a server begins a new session, but is sent what widgets hold, by their keys: those of
-the picture's widgets end in numbers, and only with the same numbers it sees what they hold.
+Such a server begins a new session, but is sent what the page's widgets hold, by their keys. The
+picture's widgets have keys that end in numbers: only with the same numbers it sees what they hold.
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ def _mark() -> None:
 
 
 def ran_for_recall() -> bool:
-    """Whether this run is only that once more: what was said last still stands. Ask once."""
+    """Whether this run is only that once more, so that what was said still stands; ask once."""
     return bool(st.session_state.pop("ran_for_recall", False))

@@ -122,13 +122,19 @@ def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
     click_cell(page, "mosaic", (4, 5), (12, 6))
     expect(page.get_by_text("layer 4 of 0–11, head 5")).to_be_visible()
     expect(page.locator(".st-key-layer").get_by_role("slider")).to_have_value("4")
-    expect(page.get_by_text("Layer 4, head 5 is shown above.")).to_be_visible()
+    expect(page.get_by_text("Layer 4, head 5 is shown.")).to_be_visible()
+    expect(surface(page, "map")).to_be_in_viewport(ratio=0.9)
     page.get_by_role("radio", name="class token").click()
     heading(page, "What the class token attends to")
     row = page.get_by_role("spinbutton", name="Row")
     row.fill("29")
     row.press("Enter")
     heading(page, "What the patch (row 29, column 0) attends to")
+    expect(page.get_by_role("spinbutton", name="Column")).to_have_value("0")
+    row.fill("999")
+    row.press("Enter")
+    expect(page.get_by_text("Please enter a value between 0 and 29")).to_be_visible()
+    expect(page.get_by_text("Row (0 to 29)")).to_be_visible()
 
 
 def test_the_last_of_quick_picks_counts(visit):
@@ -255,6 +261,7 @@ def test_a_file_that_is_too_large_is_refused_in_the_same_words(visit, tmp_path, 
     if way == "browse":
         page.get_by_test_id("stFileUploader").locator("input").set_input_files(huge)
     else:
+        page.get_by_test_id("stFileUploaderDropzone").wait_for()
         page.evaluate(SEND_HUGE, [MAX_FILE + 1, way])
     error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
     expect(error).to_contain_text("huge.png is larger than the 64 MB that can be opened here")
@@ -323,6 +330,12 @@ def test_a_phone_has_it_all_in_one_column(visit):
     x, y, width, height = box(left)
     page.touchscreen.tap(x + width * 17.5 / 45, y + height * 10.5 / 30)
     heading(page, "What the patch (row 10, column 17) attends to")
+    settle(page)
+    tiles = surface(page, "mosaic")
+    tiles.scroll_into_view_if_needed()
+    expect(right).not_to_be_in_viewport(ratio=0.9)
+    tiles.tap()
+    expect(right).to_be_in_viewport(ratio=0.9)
     settle(page)
     page.get_by_test_id("stExpandSidebarButton").tap()
     expect(page.get_by_test_id("stSidebar")).to_be_in_viewport()
