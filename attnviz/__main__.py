@@ -97,6 +97,7 @@ def _draw(given: argparse.Namespace) -> None:
         image_size=size,
         device=given.device,
     )
+    given.fit = given.fit or ("aspect" if vit.any_size else "crop")
     _require_places(given, vit, image, asked, query)
     target: Target | None = _class(given.target)
     if isinstance(other, Image.Image):
@@ -194,13 +195,14 @@ def _parser() -> argparse.ArgumentParser:
     add("-o", "--output", required=True, metavar="FILE", help=".png, .svg, .pdf or .npz")
 
     add = parser.add_argument_group("the model").add_argument
-    add("--model", default="dinov2-small", help="a timm name, or %(default)s (the default)")
+    words = "a timm name, digits, digits-fused-qkv, or %(default)s (the default)"
+    add("--model", default="dinov2-small", help=words)
     add("--checkpoint", metavar="FILE", help="your own weights, a .safetensors file")
     add("--random", action="store_true", help="random weights: an untrained model")
     add("--seed", type=int, help="of the random weights (0)")
     add("--size", metavar="N or ROWSxCOLS", help="input in pixels (the model's own)")
-    fits = "how the picture meets that size (%(default)s: a grid of the picture's own shape)"
-    add("--fit", choices=FITS, default="aspect", help=fits)
+    fits = "how the picture meets that size (aspect, its own shape; crop if only one size works)"
+    add("--fit", choices=FITS, help=fits)
     add("--device", help="cpu, cuda or mps (the best there is)")
     keep = "dense maps or what rebuilds them (%(default)s)"
     add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)

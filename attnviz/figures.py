@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
 
@@ -24,13 +23,11 @@ from attnviz.colour import (
     DOT,
     bounded,
     fit_within,
-    mosaic,
     overlay,
     palette,
     stretched,
     ticks,
 )
-from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.mass import mass_mask
 from attnviz.metrics import DEPTH, HeadMetrics
@@ -104,58 +101,6 @@ def heat_figure(
         corners = zip(("x0", "y0", "x1", "y1"), heat.cell_box(*heat.query_cell), strict=True)
         _framed(figure, 2, type="rect", **dict(corners))
     return _captioned(figure, heat.caption(alpha, mask)) if caption else figure
-
-
-def mosaic_figure(
-    tiles: Float[np.ndarray, "layer head row col"],
-    *,
-    unit: str,
-    scale: str | Scale = "own",
-    colormap: str = "inferno",
-    clip: float | None = None,
-    layers: Sequence[int] | None = None,
-    max_side: int = 1100,
-) -> go.Figure:
-    """Every head of every layer, layers downwards, with a point a tile; see `colour.mosaic`.
-
-    `layers` are the numbers to print where not all layers are shown.
-    """
-    picture = mosaic(tiles, scale=scale, colormap=colormap, clip=clip, max_side=max_side)
-    depth, heads = picture.layers, picture.heads
-    names = range(depth) if layers is None else layers
-    if len(names) != depth:
-        raise BadOption(f"{len(names)} layer numbers came for tiles of {depth} layers.")
-    tile_values = rearrange(tiles, "layer head row col -> (layer head) (row col)")
-    highest = numbers(tile_values.max(1))
-    means = numbers(tile_values.mean(1))
-    centres = [picture.centre(layer, head) for layer in range(depth) for head in range(heads)]
-    figure = _canvas(picture.image, picture.image.size)
-    figure.add_scatter(
-        x=[x for x, _ in centres],
-        y=[y for _, y in centres],
-        text=[
-            f"layer {names[index // heads]}, head {index % heads}:"
-            f" highest {highest[index]}, mean {means[index]} {unit}"
-            for index in range(depth * heads)
-        ],
-        hoverinfo="text",
-        mode="markers",
-        marker={"opacity": 0, "size": 6, "color": tile_values.max(1).tolist()}
-        | (
-            _colour_bar(picture.scale, colormap, f"{unit}, {picture.scale.name}", tiles)
-            if picture.scale
-            else {}
-        ),
-        showlegend=False,
-    )
-    across = [picture.centre(0, head)[0] for head in range(heads)]
-    down = [picture.centre(layer, 0)[1] for layer in range(depth)]
-    own = "" if picture.scale else ", each tile with colours of its own range"
-    figure.update_xaxes(
-        _labels(across, range(heads), f"head{own}"), visible=True, side="top", ticks=""
-    )
-    figure.update_yaxes(_labels(down, names, "layer"), visible=True, ticks="")
-    return figure.update_layout(margin={"l": 50, "t": 50})
 
 
 def depth_figure(metrics: HeadMetrics, name: str, *, caption: bool = True) -> go.Figure:
@@ -302,7 +247,3 @@ def _colour_bar(
             "outlinewidth": 0,
         },
     }
-
-
-def _labels(at: Sequence[float], names: Sequence[int], title: str) -> dict[str, Any]:
-    return {"tickvals": list(at), "ticktext": [str(name) for name in names], "title": title}

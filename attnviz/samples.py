@@ -1,4 +1,4 @@
-"""The photographs that come with attnviz, all free of copyright, and whom to thank for each."""
+"""The pictures that come with attnviz, all of them free to use, and whom to thank for each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,24 @@ FOLDER = Path(__file__).resolve().parent.parent / "samples"
 
 @dataclass(frozen=True)
 class Sample:
-    """One photograph: what to call it, where it lies, and whose it is."""
+    """One picture: what to call it, where it lies, and whose it is."""
 
     label: str
     file: str
     credit: str
     licence: str
     source: str
+
+
+def _digit(label: str, number: int) -> Sample:
+    """A picture that the digits models were tested on."""
+    return Sample(
+        f"Handwritten {label}",
+        f"digit-{label}.png",
+        "E. Alpaydin and C. Kaynak",
+        "CC BY 4.0",
+        f"https://doi.org/10.24432/C50P49, picture {number} in scikit-learn's load_digits",
+    )
 
 
 SAMPLES: dict[str, Sample] = {  # the first is what the page opens with
@@ -60,6 +71,9 @@ SAMPLES: dict[str, Sample] = {  # the first is what the page opens with
         "CC0 1.0",
         "https://commons.wikimedia.org/wiki/File:Fundus_photograph_of_normal_left_eye.jpg",
     ),
+    "digit-3": _digit("3", 709),
+    "digit-5": _digit("5", 35),
+    "digit-8": _digit("8", 500),
 }
 
 

@@ -29,6 +29,7 @@ class Subject:
     def load(cls) -> Subject:
         """DINOv2 ViT-S/14 at 518 px, and the cat cropped to a square."""
         vit, image = models.load(device="cpu"), open_sample("cat")
+        assert isinstance(vit, models.TimmViT)
         return cls(vit, image, vit.view(image, "crop").tensor)
 
     @property

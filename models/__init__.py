@@ -1,6 +1,7 @@
 """Everything that knows a particular network; the rest of the project knows none."""
 
+from models.own_adapter import OwnViT
 from models.timm_adapter import TimmViT
-from models.zoo import MODELS, ModelCard, load, wrap
+from models.zoo import MODELS, AnyViT, ModelCard, load, wrap
 
-__all__ = ["MODELS", "ModelCard", "TimmViT", "load", "wrap"]
+__all__ = ["MODELS", "AnyViT", "ModelCard", "OwnViT", "TimmViT", "load", "wrap"]

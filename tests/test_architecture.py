@@ -24,13 +24,15 @@ HOMES = [
     (
         "hooks and autograd",
         r"register_\w*hook|autograd|TorchFunctionMode|TorchDispatchMode|requires_grad_|backward",
-        {"attnviz/capture.py", "attnviz/tap.py", "attnviz/backward.py"},
+        # The last one trains.
+        {"attnviz/capture.py", "attnviz/tap.py", "attnviz/backward.py", "models/digits.py"},
     ),
     (
         "8-bit pixels",
         r"uint8",
         {"attnviz/colour.py", "attnviz/images", "models/preprocess.py"},
     ),
+    ("scikit-learn, which only make test installs", r"sklearn", {"models/digits.py"}),
     ("pyplot, which threads share", r"pyplot", set()),
     ("unpickling, which runs what it reads", r"pickle|cloudpickle|joblib|dill", set()),
     ("white text on the theme's blue (.streamlit/config.toml)", r"primary|multiselect", set()),

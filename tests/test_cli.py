@@ -82,8 +82,18 @@ def test_the_default_model_on_a_sample(tmp_path):
     out = tmp_path / "cat.npz"
     assert main([str(sample_path("cat")), "-o", str(out), "--size", "224"]) == 0
     with np.load(out) as saved:
-        assert saved["values"].size <= 16 * 16
+        rows, cols = saved["values"].shape
+        assert rows < cols and rows * cols <= 16 * 16  # a grid of the picture's own shape
         assert 0.5 < saved["values"].sum() < 1
+
+
+@pytest.mark.parametrize("model", ["digits", "digits-fused-qkv"])
+def test_a_model_of_one_size_needs_no_fit(tmp_path, model):
+    for sample, options in (("digit-3", []), ("coffee", ["--fit", "pad", "--method", "rollout"])):
+        out = tmp_path / f"{sample}.npz"
+        assert main([str(sample_path(sample)), "-o", str(out), "--model", model, *options]) == 0
+        with np.load(out) as saved:
+            assert saved["values"].shape == (8, 8)
 
 
 MISTAKES = [
@@ -119,6 +129,8 @@ MISTAKES = [
         ],
         "safetensors",
     ),
+    (["picture.png", "-o", "o.png", "--model", "digits", "--fit", "aspect"], "use 'pad'"),
+    (["picture.png", "-o", "o.png", "--model", "digits", "--size", "64"], "only 32 × 32"),
     (["picture.png", "-o", "o.png", "--checkpoint", "w.safetensors"], "give one of them"),
     (["picture.png", "-o", "o.png", "--model", "dinov2-small", "--seed", "7"], "--random"),
     (["picture.png", "-o", "o.png", "--seed", "99999999999999999999"], "2^63"),

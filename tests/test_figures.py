@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from attnviz.errors import BadOption, UnknownName
-from attnviz.figures import camera, depth_figure, heat_figure, mosaic_figure
+from attnviz.figures import camera, depth_figure, heat_figure
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import head_metrics
 from attnviz.scale import Scale
@@ -148,7 +148,7 @@ def test_the_query_is_outlined() -> None:
 
 def test_the_facts_are_on_the_figure_as_text() -> None:
     made = heat(facts=(("model", "<b>mine</b> & co"), ("head", "3")))
-    title = spec(heat_figure(made))["layout"]["title"]["text"]
+    title = spec(heat_figure(made))["layout"]["title"]["text"].replace("<br>", " ")
     assert title == "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head: 3; opacity 0.5"
     assert "title" not in spec(heat_figure(made, caption=False))["layout"]
 
@@ -158,41 +158,6 @@ def test_wrong_options_are_refused() -> None:
         heat_figure(heat(), alpha=2.0)
     with pytest.raises(UnknownName, match="viridis"):
         heat_figure(heat(), colormap="viridiss")
-
-
-def test_a_mosaic_has_a_point_a_tile_layers_down_heads_across() -> None:
-    tiles = np.zeros((3, 2, 4, 5), np.float32)
-    tiles[2, 1] = 0.5
-    tiles[2, 1, 0, 0] = 1
-    drawn = spec(mosaic_figure(tiles, unit="attention weight"))
-    (trace,) = drawn["data"]
-    (image,) = drawn["layout"]["images"]
-    wide, high = image["sizex"] / 2, image["sizey"] / 3
-    assert plain(trace["x"]) == pytest.approx([wide / 2, wide * 1.5] * 3)
-    assert plain(trace["y"]) == pytest.approx(
-        [high / 2, high / 2, high * 1.5, high * 1.5, high * 2.5, high * 2.5]
-    )
-    assert trace["text"][5] == "layer 2, head 1: highest 1, mean 0.525 attention weight"
-    assert drawn["layout"]["xaxis"]["ticktext"] == ["0", "1"]
-    assert drawn["layout"]["yaxis"]["ticktext"] == ["0", "1", "2"]
-    assert drawn["layout"]["xaxis"]["visible"]
-    assert "own range" in drawn["layout"]["xaxis"]["title"]["text"]
-    assert "showscale" not in trace["marker"]
-
-
-def test_a_mosaic_of_some_layers_with_a_shared_scale() -> None:
-    tiles = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
-    drawn = spec(mosaic_figure(tiles, unit="weight", scale="shared", layers=[4, 11]))
-    (trace,) = drawn["data"]
-    assert trace["text"][2] == "layer 11, head 0: highest 11, mean 9.5 weight"
-    assert drawn["layout"]["yaxis"]["ticktext"] == ["4", "11"]
-    assert (trace["marker"]["cmin"], trace["marker"]["cmax"]) == (0, 15)
-    assert "own range" not in drawn["layout"]["xaxis"]["title"]["text"]
-
-
-def test_layer_numbers_fit_the_tiles() -> None:
-    with pytest.raises(BadOption, match="2 layers"):
-        mosaic_figure(np.zeros((2, 1, 2, 2), np.float32), unit="weight", layers=[1, 2, 3])
 
 
 def test_the_camera_saves_an_svg_by_that_name() -> None:

@@ -1,5 +1,7 @@
 """The page from one model to another, and what it says when a model cannot be had."""
 
+import re
+
 import pytest
 import streamlit as st
 import torch
@@ -22,6 +24,7 @@ import models
 from attnviz.errors import BadWeights
 from attnviz.ui import cache
 from attnviz.ui.model_panel import FIT_WORDS
+from models import own_weights
 
 
 @pytest.fixture
@@ -82,6 +85,22 @@ def test_offers_a_model_of_one_size_only_what_it_takes(page):
     assert FIT_WORDS["aspect"] not in page.selectbox(key="fit").options
     assert not page.select_slider
     assert "32 × 48 pixels and nothing else" in texts(page)
+
+
+@pytest.mark.parametrize("name", own_weights.TRAINED)
+def test_a_digit_is_named_by_the_models_that_come_along(page, name):
+    choose_model(page, name)
+    calm(widget(page, "Sample").set_value("digit-3").run())
+    assert not page.error and not page.warning
+    assert re.search(r"It says: \*\*3\*\* (8|9)\d%", texts(page))
+    assert "32 × 32 pixels and nothing else" in texts(page)
+    assert not page.select_slider and FIT_WORDS["aspect"] not in page.selectbox(key="fit").options
+    assert (picker(page, "patches")["rows"], picker(page, "mosaic")["rows"]) == ([0, 7], [0, 3])
+    calm(page.toggle(key="random").set_value(True).run())
+    assert "random weights" in texts(page)
+    calm(widget(page, "Sample").set_value("coffee").run())
+    choose_model(page, DISTILLED)
+    assert page.select_slider and FIT_WORDS["aspect"] in page.selectbox(key="fit").options
 
 
 def test_a_model_that_cannot_be_loaded_leaves_the_one_before(page, loads):

@@ -35,7 +35,7 @@ Request = tuple[str, str, bool, tuple[int, int], Fit, object]
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
-def model(name: str, random: bool) -> models.TimmViT:
+def model(name: str, random: bool) -> models.AnyViT:
     """A loaded model, shared by all sessions; its lock lets one pass run at a time."""
     return models.load(name, pretrained=not random)
 

@@ -21,7 +21,7 @@ PATCHES_A_SIDE = (8, 16, 24, 37, 56)
 """Sizes offered beside the model's own, in patches along a square's side."""
 
 
-def choose_model(status: Place) -> tuple[models.TimmViT, Fit]:
+def choose_model(status: Place) -> tuple[models.AnyViT, Fit]:
     """The widgets; gives a loaded model at the chosen size. `status` says that it is loading.
 
     Raises:
@@ -42,7 +42,7 @@ def choose_model(status: Place) -> tuple[models.TimmViT, Fit]:
     return vit, fit
 
 
-def _choose_weights(status: Place) -> models.TimmViT:
+def _choose_weights(status: Place) -> models.AnyViT:
     """A loaded model. One that cannot be loaded leaves the choice at the one before it."""
     if stays := st.session_state.pop("model_stays", None):
         st.session_state.model, st.session_state.random = stays
@@ -53,8 +53,8 @@ def _choose_weights(status: Place) -> models.TimmViT:
         format_func=_label,
         key="model",
         on_change=_forget_error,
-        help="The first one's weights come with attnviz; the others are fetched from the model hub "
-        "when there is a network.",
+        help="Those marked *download* are fetched from the model hub when there is a network; the "
+        "others' weights are here already. The *digits* models name handwritten digits.",
     )
     random = st.toggle(
         "Random weights",
@@ -102,7 +102,7 @@ def _forget_error() -> None:
     st.session_state.model_error = None
 
 
-def _choose_size(vit: models.TimmViT) -> models.TimmViT:
+def _choose_size(vit: models.AnyViT) -> models.AnyViT:
     """The model with pictures fitted to a square of the chosen side, where it takes any size."""
     (patch, _), own = vit.patch_size, vit.image_size[0]
     if not vit.any_size:

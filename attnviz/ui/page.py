@@ -234,6 +234,6 @@ def _side_by_side(seen: cache.Observation) -> tuple[Place, Place]:
 
 def _show_provenance(record: AttentionRecord) -> None:
     """What the weights are, where they ran, and what the model says of the picture."""
-    named = ", ".join(f"{label} {share:.0%}" for label, _, share in record.predictions)
+    named = ", ".join(f"**{label}** {share:.0%}" for label, _, share in record.predictions)
     says = f" It says: {named}." if named else ""
     st.caption(f"**{record.model}** on {record.device}. {record.weights}{says}")

@@ -37,7 +37,7 @@ def choose_picture() -> Picture:
             placeholder="your own picture",
             on_change=_show_chosen,
             args=(key,),
-            help="Photographs that come with attnviz.",
+            help="Pictures that come with attnviz.",
         )
     uploader.show_uploader()
     if new_session and chosen is not None and chosen != shown.sample:
