@@ -29,10 +29,11 @@ WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui docker clean
+.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui \
+	faithfulness docker clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: $(RUN_READY) ## make the virtual environment and install what the page needs
 	@echo "attnviz: ready in $(VENV)"
@@ -70,6 +71,9 @@ bench: $(BENCH_READY) ## measure speed and memory against plain passes and anoth
 
 bench-ui: $(BENCH_READY) $(BROWSER_READY) ## measure how soon the page answers, in a browser
 	$(BIN)/python -m benchmarks.ui $(ARGS)
+
+faithfulness: $(DEV_READY) ## measure which methods point at what the models use, and write docs/methods.md
+	$(BIN)/python -m benchmarks.faithfulness $(ARGS)
 
 docker: ## build the container image (TORCH_BACKEND=cu130 for CUDA)
 	docker build -t attnviz $(if $(TORCH_BACKEND),--build-arg TORCH_BACKEND=$(TORCH_BACKEND)) .

@@ -14,6 +14,7 @@ from attnviz.errors import (
     UnsupportedModel,
 )
 from attnviz.explain import Explanation, explain, observe
+from attnviz.faithfulness import Faithfulness, compare_maps, faithfulness
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.mass import mass_mask
@@ -35,6 +36,7 @@ __all__ = [
     "BadWeights",
     "CaptureFailed",
     "Explanation",
+    "Faithfulness",
     "HeadMetrics",
     "Heatmap",
     "LayerAttention",
@@ -42,7 +44,9 @@ __all__ = [
     "TokenLayout",
     "UnknownName",
     "UnsupportedModel",
+    "compare_maps",
     "explain",
+    "faithfulness",
     "find_sinks",
     "head_metrics",
     "mass_mask",

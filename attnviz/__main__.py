@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from PIL import Image
 
 import models
-from attnviz import export
+from attnviz import export, faithfulness_command
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS, LoadedViT
 from attnviz.errors import AttnVizError, BadOption
@@ -43,6 +43,8 @@ examples:
       attention added up over the layers; the few patches that collect most of it cut off
   python -m attnviz cat.jpg -o why.png --method relevance --similar-to other.jpg
       what makes the model find the two pictures alike
+  python -m attnviz faithfulness cat.jpg -o curve.png --method rollout
+      does the map point at what the model uses? (faithfulness --help says more)
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
       the numbers, from your own weights
 
@@ -62,9 +64,11 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code: 0, or 2 after a user's mistake."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    testing = words[:1] == [faithfulness_command.NAME]
     try:
         raise_again()
-        _draw(_parser().parse_args(arguments))
+        _draw(_parser(testing).parse_args(words[testing:]))
     except AttnVizError as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
@@ -75,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _draw(given: argparse.Namespace) -> None:
-    drawing = {name: value for name in _DRAWING if (value := getattr(given, name)) is not None}
+    drawing = {
+        name: value for name in _DRAWING if (value := getattr(given, name, None)) is not None
+    }
     output, _ = export.plan(given.output, **drawing)
     size, query = _size(given.size), _query(given.query)
     asked = _asked(given)
@@ -108,9 +114,10 @@ def _draw(given: argparse.Namespace) -> None:
         vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress()
     )
     heat = explain(record, given.method, query=query, **asked).named(Path(given.picture).name)
-    heat.save(output, **drawing)
-    _say(f"{output}: {heat.summary}; on {record.device}")
-    for note in heat.notes:
+    made = faithfulness_command.run(vit, record, heat, given) if "mode" in given else heat
+    made.save(output, **drawing)
+    _say(f"{output}: {made.summary}; on {record.device}")
+    for note in made.notes:
         _say(f"note: {note}")
 
 
@@ -182,7 +189,7 @@ def _other(text: str | None) -> Image.Image | Query | None:
     return open_image(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(testing: bool = False) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m attnviz",
         description="Draw what a Vision Transformer attends to in a picture.",
@@ -220,6 +227,9 @@ def _parser() -> argparse.ArgumentParser:
         flag, choices = f"--{name.replace('_', '-')}", option.choices or None
         add(flag, type=option.text_type, choices=choices, help=words)
 
+    if testing:
+        faithfulness_command.add_options(parser)
+        return parser
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
     add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")

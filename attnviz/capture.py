@@ -48,6 +48,8 @@ class Pass:
     feature: Tensor | None
     target: str | None = None
     score: float | None = None
+    target_class: int | None = None
+    reference: Tensor | None = None
     activations: Activations | None = None
 
 
@@ -97,6 +99,8 @@ def _with_gradients(seen: Pass, goal: Goal, found: Gradients) -> Pass:
         layers=tuple(replace(layer, gradient=g, own_gradient=own) for layer, g, own in triples),
         target=goal.words,
         score=float(goal.score.detach()),
+        target_class=goal.number,
+        reference=goal.reference,
         activations=found.activations,
     )
 
@@ -152,6 +156,26 @@ def tapped_pass(
     return output, met[0] if len(met) == 1 and met[0].ndim == 2 else None
 
 
+def plain_pass(vit: LoadedViT, pictures: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Several pictures at once, with nothing kept: outputs, and features (picture, channel).
+
+    Raises CaptureFailed for an output that is not finite, or not one a picture.
+    """
+    met: list[Tensor] = []
+    with vit.lock, _as_found(vit, False), grad_mode(False), ExitStack() as hooks:
+        head = vit.readout.head
+        hooks.callback(head.register_forward_pre_hook(lambda _, given: met.append(given[0])).remove)
+        with _named_failures(vit, None, pictures):
+            output = vit.module(pictures)
+    if len(output) != len(pictures) or not finite(output):
+        raise CaptureFailed(
+            f"{vit.name} gave an output of shape {tuple(output.shape)} for {len(pictures)} pictures"
+            f"{'' if finite(output) else ', with values that are not finite'}."
+        )
+    one_each = len(met) == 1 and met[0].ndim == 2 and len(met[0]) == len(pictures)
+    return output, met[0] if one_each else None
+
+
 def _features(vit: LoadedViT, tap: Tap) -> Tensor | None:
     """The last layer's tokens (token, channel), after the model's own norm."""
     stream = list(tap.caught.values())[-1].stream
@@ -159,14 +183,14 @@ def _features(vit: LoadedViT, tap: Tap) -> Tensor | None:
 
 
 @contextmanager
-def _named_failures(vit: LoadedViT, tap: Tap, tensor: Tensor) -> Iterator[None]:
+def _named_failures(vit: LoadedViT, tap: Tap | None, tensor: Tensor) -> Iterator[None]:
     """A pass that fails says whose it was; what `progress` raised, to stop it, stays itself."""
     try:
         yield
     except AttnVizError:
         raise
     except Exception as error:
-        if error is tap.stopped:
+        if tap is not None and error is tap.stopped:
             raise
         if _is_out_of_memory(error):
             size = " × ".join(str(side) for side in tensor.shape[-2:])

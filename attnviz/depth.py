@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -11,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from attnviz.colour import DOT
 from attnviz.metrics import DEPTH, HeadMetrics, Metric
-from attnviz.paper import GAP, LINE, TYPE, Sheet, check_size, printed, wrap
+from attnviz.paper import GAP, LINE, TYPE, PlotPaper, Sheet, printed, wrap
 
 HEIGHT = 0.62
 """Of the plot, axes and all, over its width."""
@@ -19,31 +17,15 @@ LEAST = 110.0
 """And at least, in points: labels need their room."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthPaper:
-    """How large a plot is printed; the options of `save_depth`.
-
-    `caption` prints what a dot is, the facts and the notes below.
-    """
-
-    width_mm: float = 89.0
-    dpi: int = 450
-    caption: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the size."""
-        check_size(self.width_mm, self.dpi)
-
-
 def draw_depth(
-    metrics: HeadMetrics, name: str, paper: DepthPaper, *, kind: str, manifest: str
+    metrics: HeadMetrics, name: str, paper: PlotPaper, *, kind: str, manifest: str
 ) -> bytes:
     """One dot a head and the mean over each layer's heads, as `"png"`, `"svg"` or `"pdf"`."""
     title = metrics.caption(name)[0]
     return printed(lambda: _figure(metrics, name, paper), kind, paper.dpi, title, manifest)
 
 
-def _figure(metrics: HeadMetrics, name: str, paper: DepthPaper) -> Figure:
+def _figure(metrics: HeadMetrics, name: str, paper: PlotPaper) -> Figure:
     """The plot above its caption, on whole pixels, all text wrapped to fit."""
     scale = paper.dpi / 72
     gap, step = round(GAP * scale), round(LINE * scale)

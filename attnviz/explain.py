@@ -97,6 +97,8 @@ def observe(
         feature=seen.feature,
         target=seen.target,
         score=seen.score,
+        target_class=seen.target_class,
+        reference=seen.reference,
         activations=seen.activations,
     )
 

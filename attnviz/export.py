@@ -23,15 +23,17 @@ import numpy as np
 from PIL.PngImagePlugin import PngInfo
 
 from attnviz.colour import mask_image
-from attnviz.depth import DepthPaper, draw_depth
+from attnviz.curve_paper import draw_curves
+from attnviz.curves import Curves
+from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.mass import mass_mask
 from attnviz.metrics import HeadMetrics
-from attnviz.paper import Paper, draw
+from attnviz.paper import Paper, PlotPaper, draw
 from attnviz.scale import choose_scale
 
-_Options = TypeVar("_Options", Paper, DepthPaper)
+_Options = TypeVar("_Options", Paper, PlotPaper)
 
 
 def save(
@@ -112,7 +114,7 @@ def save_depth(
     overwrite: bool = True,
     **options: Any,
 ) -> Path:
-    """Write the plot of a metric against depth; `options` are those of `DepthPaper`.
+    """Write the plot of a metric against depth; `options` are those of `PlotPaper`.
 
     Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
     """
@@ -134,7 +136,7 @@ def render_depth(metrics: HeadMetrics, name: str, kind: str, **options: Any) -> 
         "notes": list(metrics.notes),
     }
     text = json.dumps(said, ensure_ascii=False)
-    paper = _given(DepthPaper, options)
+    paper = _given(PlotPaper, options)
     return draw_depth(metrics, name, paper, kind=kind.removeprefix("."), manifest=text)
 
 
@@ -153,6 +155,41 @@ def depth_stem(metrics: HeadMetrics, name: str) -> str:
     facts = dict(metrics.facts)
     words = [Path(facts.get("picture", "")).stem, facts.get("model"), metrics.describe(name).label]
     return _stem(words)
+
+
+def save_curves(
+    curves: Curves, path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> Path:
+    """Write the plot of the curves, or their numbers; `options` are those of `PlotPaper`.
+
+    Raises `BadOption` as `save` does.
+    """
+    target = _target(path, RENDERERS, overwrite)
+    return _write(target, render_curves(curves, target.suffix.lower(), **options))
+
+
+def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:
+    """The bytes of the file that `save_curves` writes; `kind` is one of those in `RENDERERS`."""
+    if kind not in RENDERERS:
+        raise unknown("kind of file", kind, RENDERERS)
+    paper = _given(PlotPaper, options)
+    said = {
+        "made_by": "attnviz",
+        "title": curves.title,
+        "mode": curves.mode,
+        "score": curves.score,
+        "facts": dict(curves.facts),
+        "notes": list(curves.notes),
+        "area": curves.area,
+        "random_areas": curves.random_areas.tolist(),
+    }
+    text = json.dumps(said, ensure_ascii=False)
+    if kind != ".npz":
+        return draw_curves(curves, paper, kind=kind.removeprefix("."), manifest=text)
+    file = BytesIO()
+    parts = {name: getattr(curves, name) for name in ("fractions", "scores", "random")}
+    np.savez_compressed(file, manifest=np.array(text), **parts)
+    return file.getvalue()
 
 
 def file_stem(heat: Heatmap) -> str:

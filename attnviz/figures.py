@@ -100,7 +100,7 @@ def heat_figure(
     if heat.query_cell is not None:
         corners = zip(("x0", "y0", "x1", "y1"), heat.cell_box(*heat.query_cell), strict=True)
         _framed(figure, 2, type="rect", **dict(corners))
-    return _captioned(figure, heat.caption(alpha, mask)) if caption else figure
+    return captioned(figure, heat.caption(alpha, mask)) if caption else figure
 
 
 def depth_figure(metrics: HeadMetrics, name: str, *, caption: bool = True) -> go.Figure:
@@ -134,7 +134,7 @@ def depth_figure(metrics: HeadMetrics, name: str, *, caption: bool = True) -> go
     figure.update_xaxes(title=DEPTH, range=[-0.5, depth - 0.5], dtick=1 + depth // 16)
     figure.update_yaxes(title=metric.axis, rangemode="tozero")
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
-    return _captioned(figure, metrics.caption(name)) if caption else figure
+    return captioned(figure, metrics.caption(name)) if caption else figure
 
 
 def camera(stem: str) -> dict[str, Any]:
@@ -190,7 +190,8 @@ def _framed(figure: go.Figure, width: float, **shape: Any) -> None:
         figure.add_shape(**shape, line={"color": colour, "width": line})
 
 
-def _captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
+def captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
+    """The figure with texts above it, wrapped."""
     lines = [line for text in texts for line in wrap(text, LINE)]
     return figure.update_layout(
         title={

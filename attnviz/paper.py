@@ -82,6 +82,22 @@ class Paper:
         return None if self.mass is None else mass_mask(heat.values, self.mass)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlotPaper:
+    """How large a plot is printed; the options of `save_depth` and `save_curves`.
+
+    `caption` prints what is drawn, the facts and the notes below.
+    """
+
+    width_mm: float = 89.0
+    dpi: int = 450
+    caption: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the size."""
+        check_size(self.width_mm, self.dpi)
+
+
 def check_size(width_mm: float, dpi: float) -> None:
     """Refuse a figure of a width or with dots that nobody prints."""
     for name, value, low, high in (("width_mm", width_mm, 50, 400), ("dpi", dpi, 72, 1200)):

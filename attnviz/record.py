@@ -218,6 +218,10 @@ class AttentionRecord:
     """In words, what the gradients are taken of."""
     score: float | None = None
     """The target's value."""
+    target_class: int | None = None
+    """Which class the target is, where it is one."""
+    reference: Float[Tensor, " channel"] | None = None
+    """What the target compares the picture's feature with, where that is another one."""
     activations: Activations | None = None
 
     def __post_init__(self) -> None:

@@ -59,6 +59,10 @@ class Goal:
     """y: the number whose gradient is asked for."""
     of_feature: Callable[[Float[Tensor, " channel"]], Float[Tensor, ""]]
     """The same score of another feature: LeGrad asks each layer's own."""
+    number: int | None = None
+    """Which class, where it is one."""
+    reference: Float[Tensor, " channel"] | None = None
+    """What the picture's feature is compared with, where that is another one than its own."""
 
 
 def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
@@ -104,11 +108,13 @@ def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -
         words=f"{chosen}{number} ({vit.classes[number]})",
         score=reading.output[number],
         of_feature=lambda feature: read(feature[None])[0, number],
+        number=number,
     )
 
 
 def _similarity(reference: AttentionRecord | Query, layout: TokenLayout, reading: Reading) -> Goal:
     subject = reading.feature
+    own = reference == "cls"
     if isinstance(reference, AttentionRecord):
         if reference.feature is None:
             raise BadOption(f"{reference.model} has no one feature that could be compared with.")
@@ -116,10 +122,16 @@ def _similarity(reference: AttentionRecord | Query, layout: TokenLayout, reading
     else:
         fixed = reading.tokens[layout.query_tokens(reference).start].detach()
         words = f"similarity to the {layout.query_label(reference)}"
-        if reference == "cls":
+        if own:
             subject = reading.tokens[len(layout.prefix) :].mean(0)
             words += ", of the mean of the patches"
-    return Goal(words, _cosine(subject, fixed), lambda feature: _cosine(feature, fixed))
+    return Goal(
+        words=words,
+        score=_cosine(subject, fixed),
+        of_feature=lambda feature: _cosine(feature, fixed),
+        # A copy: a row would keep all tokens.
+        reference=None if own else fixed.clone(),
+    )
 
 
 def class_index(target: object, classes: Sequence[str]) -> int:

@@ -96,7 +96,63 @@ def test_a_model_of_one_size_needs_no_fit(tmp_path, model):
             assert saved["values"].shape == (8, 8)
 
 
+FAITHFUL = ["faithfulness", "--steps", "3", "--orders", "2"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_faithfulness_draws_curves_instead_of_the_map(picture, tmp_path, capsys, suffix):
+    out = tmp_path / f"curve.{suffix}"
+    assert main([*FAITHFUL, str(picture), "-o", str(out), *TINY]) == 0
+    said = capsys.readouterr().out
+    head = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert out.read_bytes().startswith(head)
+    assert "deletion area" in said and "probability of the predicted class" in said
+    assert "note: random weights" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ([], {}),
+        (["--mode", "insertion", "--baseline", "blur", "--order-seed", "7"],
+         {"mode": "insertion", "baseline": "blur", "seed": 7}),
+        (["--no-caption", "--dpi", "100", "--width-mm", "60"], {}),
+    ],
+)  # fmt: skip
+def test_the_curves_are_those_of_the_library(picture, tmp_path, options, asked):
+    out = tmp_path / "curve.npz"
+    wish = ["--method", "legrad", "--target", "3", *TINY, *options]
+    assert main([*FAITHFUL, str(picture), "-o", str(out), *wish]) == 0
+    vit = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
+    obs = attnviz.observe(vit, attnviz.open_image(picture), fit="squash", target=3)
+    heat = attnviz.explain(obs, "legrad")
+    expected = attnviz.faithfulness(vit, obs, heat, steps=3, orders=2, **asked)
+    with np.load(out) as saved:
+        np.testing.assert_allclose(saved["scores"], expected.scores, atol=1e-6)
+        np.testing.assert_allclose(saved["random"], expected.random, atol=1e-6)
+        facts = json.loads(str(saved["manifest"]))["facts"]
+    assert facts["picture"] == "picture.png"
+    assert facts["score"] == "probability of class 3 (tiger shark, Galeocerdo cuvieri)"
+
+
+def test_faithfulness_has_its_own_help(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["faithfulness", "--help"])
+    said = capsys.readouterr().out
+    assert stop.value.code == 0
+    for words in ("--mode", "--baseline", "--method", "python -m attnviz faithfulness cat.jpg"):
+        assert words in said
+    assert "--alpha" not in said
+
+
 MISTAKES = [
+    (["faithfulness", "picture.png"], "--output"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--steps", "1"], "a whole number from 2"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--orders", "few"], "'few' came"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--mode", "erase"], "deletion"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--alpha", "1"], "--alpha"),
+    (["faithfulness", "picture.png", "-o", "c.bmp"], ".npz"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--method", "legrad"], "--target predicted"),
     (["missing.png", "-o", "o.png"], "missing.png"),
     (["missing.png", "-o", "picture.png"], "missing.png"),
     (["picture.png", "-o", "o.bmp"], ".npz"),
@@ -147,7 +203,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     before = picture.read_bytes()
     if "--model" not in arguments:
-        arguments = [*TINY[:3], *([] if "--size" in arguments else TINY[3:]), *arguments]
+        arguments = [*arguments, *TINY[:3], *([] if "--size" in arguments else TINY[3:])]
     try:
         code = main(arguments)
     except SystemExit as stop:

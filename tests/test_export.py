@@ -23,7 +23,6 @@ from PIL import Image
 
 from attnviz import depth, paper
 from attnviz.colour import overlay
-from attnviz.depth import DepthPaper
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import (
     DEPTH_KINDS,
@@ -40,7 +39,7 @@ from attnviz.export import (
 )
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.paper import FONT, LINE, TYPE, Paper, text_width, wrap
+from attnviz.paper import FONT, LINE, TYPE, Paper, PlotPaper, text_width, wrap
 from attnviz.scale import Scale
 from tests.test_methods import random_maps, record_of
 
@@ -376,7 +375,7 @@ def test_a_plot_has_units_a_caption_and_a_legend() -> None:
 def test_the_dots_and_the_line_lie_at_their_values() -> None:
     made = measured(3, 1)
     with matplotlib.style.context(["default", paper.SETTINGS]):
-        (axes,) = depth._figure(made, "entropy", DepthPaper(dpi=100)).axes
+        (axes,) = depth._figure(made, "entropy", PlotPaper(dpi=100)).axes
     line, dots = axes.lines
     values = made["entropy"]
     np.testing.assert_array_equal(dots.get_xdata(), [0, 0, 0, 1])
@@ -390,7 +389,7 @@ def test_the_dots_and_the_line_lie_at_their_values() -> None:
 @pytest.mark.parametrize("name", ["distance_renormalised", "relative_entropy", "to_cls"])
 def test_a_plots_text_is_neither_cut_off_nor_covered(name, options) -> None:
     with matplotlib.style.context(["default", paper.SETTINGS]):
-        figure = depth._figure(measured(*[6] * 24), name, DepthPaper(dpi=100, **options))
+        figure = depth._figure(measured(*[6] * 24), name, PlotPaper(dpi=100, **options))
         FigureCanvasAgg(figure).draw()
         renderer = FigureCanvasAgg(figure).get_renderer()
         (axes,) = figure.axes

@@ -1,0 +1,90 @@
+"""`python -m attnviz faithfulness`: the command line's way to deletion and insertion curves."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from attnviz.altering import BASELINES
+from attnviz.contract import LoadedViT
+from attnviz.curves import MODES
+from attnviz.faithfulness import Faithfulness, faithfulness
+from attnviz.heatmap import Heatmap
+from attnviz.paper import PlotPaper
+from attnviz.record import AttentionRecord
+
+NAME = "faithfulness"
+
+EXAMPLES = """\
+examples:
+  python -m attnviz faithfulness cat.jpg -o curve.png --method rollout
+      how fast the model's feature is lost as patches go in the order of the rollout
+  python -m attnviz faithfulness cat.jpg -o curve.pdf --method relevance --similar-to cls \\
+      --mode insertion --baseline blur --steps 32
+      how fast it comes back, from a blurred picture
+  python -m attnviz faithfulness cat.jpg -o curve.npz --orders 20
+      the numbers, beside twenty random orders
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What this command has instead of the options for drawing a map."""
+    parser.prog += f" {NAME}"
+    parser.description = "Test whether a map points at what the model uses."
+    parser.epilog = EXAMPLES
+    add = parser.add_argument_group("the test").add_argument
+    modes = "patches go (deletion), or come back (insertion), the map's highest first (%(default)s)"
+    add("--mode", choices=MODES, default="deletion", help=modes)
+    add("--steps", type=_whole(2), default=16, help="in how many steps (%(default)s)")
+    stands = "what stands where a patch is not (%(default)s)"
+    add("--baseline", choices=BASELINES, default="mean", help=stands)
+    random = "how many random orders to compare with (%(default)s)"
+    add("--orders", type=_whole(2), default=5, help=random)
+    add("--order-seed", type=_whole(0), default=0, help="of the random orders (%(default)s)")
+    add = parser.add_argument_group("the drawing").add_argument
+    add("--width-mm", type=float, help=f"width of the figure ({PlotPaper.width_mm:g})")
+    add("--dpi", type=int, help=f"dots per inch of a .png ({PlotPaper.dpi})")
+    bare = "leave out the words below the plot; the file's metadata keeps them"
+    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)
+
+
+def run(
+    vit: LoadedViT, record: AttentionRecord, heat: Heatmap, given: argparse.Namespace
+) -> Faithfulness:
+    """The curves of a map, as asked for."""
+    return faithfulness(
+        vit,
+        record,
+        heat,
+        mode=given.mode,
+        steps=given.steps,
+        baseline=given.baseline,
+        orders=given.orders,
+        seed=given.order_seed,
+        progress=_progress(),
+    )
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """Reads a whole number, so that what is none is said before a model runs."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) < 2**63:
+            raise argparse.ArgumentTypeError(f"a whole number from {least}; {text!r} came")
+        return int(text)
+
+    return read
+
+
+def _progress() -> Any:
+    """A line that counts pictures, where somebody is watching."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\rpicture {done} of {total}", end=end, file=sys.stderr, flush=True)
+
+    return show
