@@ -5,8 +5,8 @@ The only file that makes uint8 colours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from einops import repeat
@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float, UInt8
 from matplotlib import colormaps
 from PIL import Image, ImageDraw
 
-from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import INTERPOLATIONS, Heatmap, Placement, place
+from attnviz.legend import channels
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale, numbers, within
 
@@ -57,9 +58,20 @@ def colourise(
     values: Float[np.ndarray, "*shape"], scale: Scale, colormap: str = "inferno"
 ) -> UInt8[np.ndarray, "*shape 3"]:
     """Each value's colour: the scale's range in 256 equal steps, its high end the last colour."""
-    step = np.minimum(scale.position(values) * 256, 255).astype(np.uint8)
-    colours: UInt8[np.ndarray, "*shape 3"] = palette(colormap)[step]
+    colours: UInt8[np.ndarray, "*shape 3"] = palette(colormap)[_step(values, scale)]
     return colours
+
+
+def _step(values: Float[np.ndarray, "*shape"], scale: Scale) -> UInt8[np.ndarray, "*shape"]:
+    return np.minimum(scale.position(values) * 256, 255).astype(np.uint8)
+
+
+def mix(
+    values: Float[np.ndarray, "*shape 3"], scales: tuple[Scale, ...]
+) -> UInt8[np.ndarray, "*shape 3"]:
+    """Three values as red, green and blue: 0 at the low end of their scales, 255 at the high."""
+    parts = [_step(values[..., at], scale) for at, scale in enumerate(scales)]
+    return np.stack(parts, axis=-1)
 
 
 def overlay(
@@ -74,17 +86,18 @@ def overlay(
 ) -> Image.Image:
     """The picture with the map's colours over its box: (1 - alpha) · picture + alpha · colour.
 
-    `size` is the result's (width, height) in pixels, the picture's own if None. Raises
-    `UnknownName` and `BadOption` for options that don't exist.
+    `size` is the result's (width, height) in pixels, the picture's own if None. Three values a
+    patch are mixed as `legend.channels` says. Raises `UnknownName` and `BadOption` for options that
+    don't exist.
     """
     if not within(alpha, 0.0, 1.0):
         raise BadOption(f"alpha is from 0 (picture alone) to 1 (colours alone); {alpha!r} came.")
     if interpolation not in INTERPOLATIONS:
         raise unknown("interpolation", interpolation, INTERPOLATIONS)
-    chosen = choose_scale(heat.drawn, scale, clip=clip)
+    paint = _painter(heat, colormap, scale, clip)
     picture = _resized(heat.image, size)
     placement = _placed(heat, picture.size)
-    colours = _pixels(heat, placement, chosen, colormap, interpolation)
+    colours = _pixels(heat, placement, paint, interpolation)
     if colours.size:
         left, top = placement.left, placement.top
         height, width, _ = colours.shape
@@ -146,105 +159,29 @@ def _placed(heat: Heatmap, size: tuple[int, int]) -> Placement:
     return place(heat.grid, box, (size[1], size[0]))
 
 
+_Paint = Callable[[Float[np.ndarray, "*values"]], UInt8[np.ndarray, "*shape 3"]]
+
+
+def _painter(heat: Heatmap, colormap: str, scale: str | Scale, clip: float | None) -> _Paint:
+    if heat.in_colour:
+        return partial(mix, scales=channels(heat, colormap=colormap, scale=scale, clip=clip))
+    chosen = choose_scale(heat.drawn, scale, clip=clip)
+    return partial(colourise, scale=chosen, colormap=colormap)
+
+
 def _pixels(
-    heat: Heatmap, placement: Placement, scale: Scale, colormap: str, interpolation: str
+    heat: Heatmap, placement: Placement, paint: _Paint, interpolation: str
 ) -> UInt8[np.ndarray, "height width 3"]:
     if interpolation == "nearest":  # as many colours as patches, so colour the patches
         rows, cols = placement.cells
-        cells = colourise(heat.values, scale, colormap)
+        cells = paint(heat.values)
         return cells.take(rows, 0).take(cols, 1)
     colours = np.empty((placement.down.size, placement.across.size, 3), np.uint8)
     for top in range(0, len(colours), BAND):
         band = Placement(0, 0, placement.down[top : top + BAND], placement.across)
         values = INTERPOLATIONS[interpolation](heat.values, band)
-        colours[top : top + BAND] = colourise(values, scale, colormap)
+        colours[top : top + BAND] = paint(values)
     return colours
-
-
-@dataclass(frozen=True, eq=False)
-class Mosaic:
-    """Every head of every layer in one picture: layers downwards, heads across, equal cells."""
-
-    image: Image.Image
-    layers: int
-    heads: int
-    scale: Scale | None
-    """The scale that all tiles share, or None where each has its own."""
-    columns: int
-    """Tiles in a line; `heads`, unless the tiles are too long for that."""
-
-    @property
-    def lines(self) -> int:
-        """Lines of tiles."""
-        return self.layers * self.heads // self.columns
-
-    @property
-    def cell(self) -> tuple[int, int]:
-        """(height, width) of one cell in pixels, the gap included."""
-        return self.image.height // self.lines, self.image.width // self.columns
-
-    def centre(self, layer: int, head: int) -> tuple[float, float]:
-        """The middle of a cell as (x, y) in pixels."""
-        height, width = self.cell
-        line, column = divmod(layer * self.heads + head, self.columns)
-        return (column + 0.5) * width, (line + 0.5) * height
-
-    def at(self, x: float, y: float) -> tuple[int, int]:
-        """The (layer, head) of the cell under a point in pixels."""
-        if not (0 <= x < self.image.width and 0 <= y < self.image.height):
-            raise BadOption(
-                f"The point ({x}, {y}) is outside the mosaic of {self.image.width} ×"
-                f" {self.image.height} pixels."
-            )
-        height, width = self.cell
-        return divmod(int(y // height) * self.columns + int(x // width), self.heads)
-
-
-def mosaic(
-    tiles: Float[np.ndarray, "layer head row col"],
-    *,
-    scale: str | Scale = "own",
-    colormap: str = "inferno",
-    clip: float | None = None,
-    max_side: int = 1100,
-    gap: int = 2,
-    columns: int | None = None,
-) -> Mosaic:
-    """Draw every tile as whole pixels a patch, with `gap` white pixels between tiles.
-
-    `scale` is `"own"` (each tile has its own range), `"shared"` (one range for all) or a `Scale`.
-    The longer side stays within `max_side` unless a patch would be less than one pixel. `columns`
-    tiles make a line, a layer's heads if None. Tiles longer than `LONGEST` : 1 are stretched
-    towards it, as far as there is room.
-    """
-    layers, heads, rows, cols = tiles.shape
-    if not np.isfinite(tiles).all():
-        raise CaptureFailed("Some heads have values that are not finite; check the weights.")
-    shared = scale if isinstance(scale, Scale) else None
-    if shared is None and scale not in ("own", "shared"):
-        raise unknown("mosaic scale", scale, ("own", "shared"))
-    if scale == "shared" or shared:
-        shared = choose_scale(tiles, shared or "own", clip=clip)
-    columns = heads if columns is None else columns
-    if columns < 1 or layers * heads % columns:
-        raise BadOption(f"{layers} × {heads} tiles can't be laid out in full lines of {columns}.")
-    lines = layers * heads // columns
-    room_down, room_across = (max_side // lines - gap) // rows, (max_side // columns - gap) // cols
-    patch = max(1, min(room_down, room_across))
-    tile_wide, tile_high = bounded((cols * patch, rows * patch))
-    down = max(patch, min(room_down, -(-tile_high // rows)))
-    across = max(patch, min(room_across, -(-tile_wide // cols)))
-    high, wide = rows * down + gap, cols * across + gap
-    canvas = np.full((lines * high, columns * wide, 3), 255, np.uint8)
-    for index, (layer, head) in enumerate(np.ndindex(layers, heads)):
-        tile = tiles[layer, head]
-        colours = colourise(tile, shared or choose_scale(tile, clip=clip), colormap)
-        line, column = divmod(index, columns)
-        top, left = line * high + gap // 2, column * wide + gap // 2
-        canvas[top : top + rows * down, left : left + cols * across] = repeat(
-            colours, "row col rgb -> (row down) (col across) rgb", down=down, across=across
-        )
-    return Mosaic(Image.fromarray(canvas), layers, heads, shared, columns)
 
 
 def colour_bar(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from einops import rearrange
 from PIL import Image
 from torch import Tensor
 
@@ -138,11 +139,12 @@ def explain(
     notes = ["random weights: this map means nothing"] if record.random else []
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
+    on_grid = rearrange(record.layout.to_grid(values), "... row col -> row col ...")
     heat = Explanation(
-        values=record.layout.to_grid(values).float().cpu().numpy(),
+        values=on_grid.float().cpu().numpy(),
         unit=chosen.unit,
         title=chosen.label,
-        facts=_facts(record, chosen, query, settled),
+        facts=_facts(record, chosen, query, settled, chosen.remarks(record, values)),
         image=record.image,
         box=record.view.box,
         query_cell=(
@@ -177,12 +179,17 @@ def _upright_rgb(source: object) -> Image.Image:
 
 
 def _facts(
-    record: AttentionRecord, method: Method, query: Query, settled: dict[str, Any]
+    record: AttentionRecord,
+    method: Method,
+    query: Query,
+    settled: dict[str, Any],
+    remarks: tuple[tuple[str, str], ...],
 ) -> tuple[tuple[str, str], ...]:
     """What a figure must say of where it comes from, in words."""
     return (
         ("method", method.label),
         *_in_words(method, settled, len(record.layers)),
+        *remarks,
         *([("query", record.layout.query_label(query))] if method.asks else []),
         *([("target", str(record.target))] if method.needs_gradient else []),
         *record.facts,

@@ -5,7 +5,6 @@ A file is written whole or not at all.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,15 +22,12 @@ import numpy as np
 from PIL.PngImagePlugin import PngInfo
 
 from attnviz.colour import mask_image
-from attnviz.curve_paper import draw_curves
-from attnviz.curves import Curves
-from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
+from attnviz.legend import CHANNELS, channels
 from attnviz.mass import mass_mask
-from attnviz.metrics import HeadMetrics
 from attnviz.paper import Paper, PlotPaper, draw
-from attnviz.scale import choose_scale
+from attnviz.scale import Scale, choose_scale
 
 _Options = TypeVar("_Options", Paper, PlotPaper)
 
@@ -44,17 +40,18 @@ def save(
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan(path, overwrite=overwrite, **options)
-    return _write(target, RENDERERS[target.suffix.lower()](heat, paper))
+    return write_whole(target, RENDERERS[target.suffix.lower()](heat, paper))
 
 
 def plan(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, Paper]:
     """Where and how `save` would write; what is wrong with that is known before a model runs."""
-    return _target(path, RENDERERS, overwrite), _given(Paper, options)
+    return checked_target(path, RENDERERS, overwrite), chosen_options(Paper, options)
 
 
-def _target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
+def checked_target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
+    """The path, where a file of one of these suffixes can be written; BadOption otherwise."""
     target = Path(path)
     kind = target.suffix.lower()
     if kind not in kinds:
@@ -75,10 +72,11 @@ def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
     """The bytes of the file that `save` writes; `kind` is one of the suffixes in `RENDERERS`."""
     if kind not in RENDERERS:
         raise unknown("kind of file", kind, RENDERERS)
-    return RENDERERS[kind](heat, _given(Paper, options))
+    return RENDERERS[kind](heat, chosen_options(Paper, options))
 
 
-def _given(kind: type[_Options], options: Mapping[str, Any]) -> _Options:
+def chosen_options(kind: type[_Options], options: Mapping[str, Any]) -> _Options:
+    """The options as one record; UnknownName for one that it does not have."""
     known = [field.name for field in fields(kind)]
     for name in options:
         if name not in known:
@@ -106,102 +104,17 @@ def render_mask(heat: Heatmap, mass: float = 0.6) -> bytes:
     return file.getvalue()
 
 
-def save_depth(
-    metrics: HeadMetrics,
-    name: str,
-    path: str | os.PathLike[str],
-    *,
-    overwrite: bool = True,
-    **options: Any,
-) -> Path:
-    """Write the plot of a metric against depth; `options` are those of `PlotPaper`.
-
-    Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
-    """
-    target = _target(path, DEPTH_KINDS, overwrite)
-    return _write(target, render_depth(metrics, name, target.suffix.lower(), **options))
-
-
-def render_depth(metrics: HeadMetrics, name: str, kind: str, **options: Any) -> bytes:
-    """The bytes of the file that `save_depth` writes; `kind` is one of `DEPTH_KINDS`."""
-    if kind not in DEPTH_KINDS:
-        raise unknown("kind of file", kind, DEPTH_KINDS)
-    metric = metrics.describe(name)
-    said = {
-        "made_by": "attnviz",
-        "title": metric.label,
-        "unit": metric.unit,
-        "description": metric.description,
-        "facts": dict(metrics.facts),
-        "notes": list(metrics.notes),
-    }
-    text = json.dumps(said, ensure_ascii=False)
-    paper = _given(PlotPaper, options)
-    return draw_depth(metrics, name, paper, kind=kind.removeprefix("."), manifest=text)
-
-
-def render_table(metrics: HeadMetrics) -> bytes:
-    """Every metric of every head as CSV, one line a head."""
-    file = StringIO()
-    rows = metrics.table()
-    writer = csv.DictWriter(file, rows[0])
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()
-
-
-def depth_stem(metrics: HeadMetrics, name: str) -> str:
-    """A file name without suffix for a plot: picture, model and metric."""
-    facts = dict(metrics.facts)
-    words = [Path(facts.get("picture", "")).stem, facts.get("model"), metrics.describe(name).label]
-    return _stem(words)
-
-
-def save_curves(
-    curves: Curves, path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
-) -> Path:
-    """Write the plot of the curves, or their numbers; `options` are those of `PlotPaper`.
-
-    Raises `BadOption` as `save` does.
-    """
-    target = _target(path, RENDERERS, overwrite)
-    return _write(target, render_curves(curves, target.suffix.lower(), **options))
-
-
-def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:
-    """The bytes of the file that `save_curves` writes; `kind` is one of those in `RENDERERS`."""
-    if kind not in RENDERERS:
-        raise unknown("kind of file", kind, RENDERERS)
-    paper = _given(PlotPaper, options)
-    said = {
-        "made_by": "attnviz",
-        "title": curves.title,
-        "mode": curves.mode,
-        "score": curves.score,
-        "facts": dict(curves.facts),
-        "notes": list(curves.notes),
-        "area": curves.area,
-        "random_areas": curves.random_areas.tolist(),
-    }
-    text = json.dumps(said, ensure_ascii=False)
-    if kind != ".npz":
-        return draw_curves(curves, paper, kind=kind.removeprefix("."), manifest=text)
-    file = BytesIO()
-    parts = {name: getattr(curves, name) for name in ("fractions", "scores", "random")}
-    np.savez_compressed(file, manifest=np.array(text), **parts)
-    return file.getvalue()
-
-
 def file_stem(heat: Heatmap) -> str:
-    """A file name without suffix: picture, model, method, layer, head, query and target."""
+    """A file name without suffix: picture, model, method, what was chosen, query and target."""
     words = [Path(heat.fact("picture") or "").stem, heat.fact("model"), heat.title]
-    for name in ("layer", "head", "query", "target"):
+    for name in ("layer", "head", "component", "query", "target"):
         value = heat.fact(name)
         words.append(value if value is None or value.startswith(name) else f"{name} {value}")
-    return _stem(words)
+    return stem_of(words)
 
 
-def _stem(words: Iterable[str | None]) -> str:
+def stem_of(words: Iterable[str | None]) -> str:
+    """A file name without suffix, of words that there are."""
     parts = [_slug(word) for word in words if word]
     return "_".join(part for part in parts if part)[:150].strip("-_.") or "attnviz"
 
@@ -214,7 +127,6 @@ def _slug(words: str) -> str:
 
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
-    scale = choose_scale(heat.drawn, paper.scale, clip=paper.clip)
     mask = paper.mask(heat)
     return {
         "made_by": "attnviz",
@@ -226,13 +138,26 @@ def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
         "box": list(heat.box),
         "picture": [heat.image.height, heat.image.width],
         "drawn": {
-            "colormap": paper.colormap,
             "alpha": float(paper.alpha),
             "interpolation": paper.interpolation,
-            "scale": {"name": scale.name, "low": scale.low, "high": scale.high},
+            **_colours(heat, paper),
             "outline": mask and {"mass": mask.threshold, "held": mask.mass, "area": mask.area},
         },
     }
+
+
+def _colours(heat: Heatmap, paper: Paper) -> dict[str, Any]:
+    """From which value to which the colours run: of one palette, or of red, green and blue."""
+    colours: dict[str, Any] = {"scale": paper.scale, "clip": paper.clip}
+    if heat.in_colour:
+        three = channels(heat, colormap=paper.colormap, **colours)
+        return {name: _scale(each) for name, each in zip(CHANNELS, three, strict=True)}
+    chosen = choose_scale(heat.drawn, **colours)
+    return {"colormap": paper.colormap, "scale": _scale(chosen)}
+
+
+def _scale(scale: Scale) -> dict[str, Any]:
+    return {"name": scale.name, "low": scale.low, "high": scale.high}
 
 
 def _drawn(kind: str, heat: Heatmap, paper: Paper) -> bytes:
@@ -268,11 +193,9 @@ RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
 }
 """Suffix -> what makes the bytes of such a file."""
 
-DEPTH_KINDS = (".png", ".svg", ".pdf")
-"""Suffixes of a plot of a metric against depth."""
 
-
-def _write(target: Path, content: bytes) -> Path:
+def write_whole(target: Path, content: bytes) -> Path:
+    """Write a file whole or not at all; BadOption where it can't be written."""
     place = Path(os.path.realpath(target))  # a symbolic link stays one, and leads to the new file
     # Beside the target, so that taking its name is one step: no reader sees half a file.
     part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")

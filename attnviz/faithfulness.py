@@ -13,7 +13,7 @@ from einops import rearrange
 from jaxtyping import Bool, Int64
 from torch import Tensor
 
-from attnviz import export
+from attnviz import plot_export
 from attnviz.altering import baseline_of
 from attnviz.contract import LoadedViT
 from attnviz.curves import Curves, Mode, as_mode
@@ -28,8 +28,8 @@ class Faithfulness(Curves):
     """Curves that can save themselves."""
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg, .pdf or .npz; options as in `export.save_curves`."""
-        return export.save_curves(self, path, **options)
+        """Write .png, .svg, .pdf or .npz; options as in `plot_export.save_curves`."""
+        return plot_export.save_curves(self, path, **options)
 
 
 def faithfulness(

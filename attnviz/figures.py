@@ -29,9 +29,10 @@ from attnviz.colour import (
     ticks,
 )
 from attnviz.heatmap import Heatmap
+from attnviz.legend import legend, value_texts
 from attnviz.mass import mass_mask
 from attnviz.metrics import DEPTH, HeadMetrics
-from attnviz.scale import Scale, choose_scale, numbers
+from attnviz.scale import Scale, numbers
 
 LINE = 50
 """Characters of caption in a line: what a phone is wide."""
@@ -62,36 +63,37 @@ def heat_figure(
     """The overlay with a colour bar and a point on each patch; axes in pixels of the picture.
 
     With `mass` the fewest patches that hold that share of the map are outlined. `caption` prints
-    method and facts above it, so that a saved chart says what it shows. A patch wholly outside the
-    picture keeps its index but has no point. Raises what `colour.overlay` and `mass_mask` raise.
+    method and facts above it, so that a saved chart says what it shows; the ranges of three
+    components, which have no colour bar, are always there. A patch wholly outside the picture keeps
+    its index but has no point. Raises what `colour.overlay` and `mass_mask` raise.
     """
     mask = None if mass is None else mass_mask(heat.values, mass)
-    chosen = choose_scale(heat.drawn, scale, clip=clip)
-    picture = overlay(
-        heat,
-        alpha=alpha,
-        colormap=colormap,
-        scale=chosen,
-        interpolation=interpolation,
-        size=bounded(fit_within(heat.image.size, max_side)),
-    )
+    colours: dict[str, Any] = {"colormap": colormap, "scale": scale, "clip": clip}
+    colours["interpolation"] = interpolation
+    chosen, label = legend(heat, **colours)
+    size = bounded(fit_within(heat.image.size, max_side))
+    picture = overlay(heat, alpha=alpha, size=size, **colours)
     width, height = heat.image.size
     figure = _canvas(picture, (width, height))
     rows, cols = heat.grid
     points = [_centre(heat, row, col) for row in range(rows) for col in range(cols)]
-    values = heat.values.ravel()
-    texts = numbers(values, float(np.ptp(values)))
+    words = heat.caption(alpha, mask) if caption else []
+    marker: dict[str, Any] = {"opacity": 0, "size": 6}
+    if chosen is None:
+        words.insert(0, label)
+    else:
+        marker["color"] = heat.values.ravel().tolist()
+        marker |= _colour_bar(chosen, colormap, label, heat.values)
     figure.add_scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
         text=[
             f"row {index // cols}, column {index % cols}: {text} {heat.unit}"
-            for index, text in enumerate(texts)
+            for index, text in enumerate(value_texts(heat))
         ],
         hoverinfo="text",
         mode="markers",
-        marker={"opacity": 0, "size": 6, "color": values.tolist()}
-        | _colour_bar(chosen, colormap, heat.bar_label(chosen, interpolation), heat.values),
+        marker=marker,
         showlegend=False,
     )
     if mask is not None:
@@ -100,7 +102,7 @@ def heat_figure(
     if heat.query_cell is not None:
         corners = zip(("x0", "y0", "x1", "y1"), heat.cell_box(*heat.query_cell), strict=True)
         _framed(figure, 2, type="rect", **dict(corners))
-    return captioned(figure, heat.caption(alpha, mask)) if caption else figure
+    return captioned(figure, words) if words else figure
 
 
 def depth_figure(metrics: HeadMetrics, name: str, *, caption: bool = True) -> go.Figure:

@@ -1,4 +1,4 @@
-"""One value a patch, and which pixels of the picture each patch gets.
+"""One value a patch, or three as a colour, and which pixels of the picture each patch gets.
 
 Floats only: the one file that turns them into colours is `colour`.
 """
@@ -11,6 +11,7 @@ from math import ceil, floor, isfinite
 from typing import Self
 
 import numpy as np
+from einops import rearrange
 from jaxtyping import Bool, Float, Float32, Float64, Int
 from PIL import Image
 
@@ -28,8 +29,8 @@ class Heatmap:
     picture.
     """
 
-    values: Float32[np.ndarray, "row col"]
-    """One value a patch, in the method's own unit; read-only."""
+    values: Float32[np.ndarray, "row col"] | Float32[np.ndarray, "row col 3"]
+    """One value a patch in the method's own unit, or three components of it; read-only."""
     unit: str
     title: str
     """The method in words."""
@@ -61,17 +62,18 @@ class Heatmap:
         self._check()
 
     def _check(self) -> None:
-        if self.values.ndim != 2 or not self.values.size:
+        known = self.values.ndim == 2 or self.values.shape[2:] == (3,)
+        if not known or not self.values.size:
             raise BadOption(
                 f"A heatmap is rows × columns with at least one patch; values of shape"
-                f" {self.values.shape} came. Give one value a patch."
+                f" {self.values.shape} came. Give one value a patch, or three to draw as a colour."
             )
         broken = int((~np.isfinite(self.values)).sum())
         if broken:
             raise CaptureFailed(
-                f"{self.title}: {broken} of {self.values.size} patches have a value that is not a"
-                " finite float32 number, so there is nothing truthful to draw. Check the weights"
-                " and the input for NaN and infinity."
+                f"{self.title}: {broken} of {self.values.size} values are not finite float32"
+                " numbers, so there is nothing truthful to draw. Check the weights and the input"
+                " for NaN and infinity."
             )
         if self.image.mode != "RGB":
             raise BadOption(
@@ -95,11 +97,16 @@ class Heatmap:
     @property
     def grid(self) -> tuple[int, int]:
         """(rows, cols)."""
-        rows, cols = self.values.shape
+        rows, cols, *_ = self.values.shape
         return rows, cols
 
     @property
-    def drawn(self) -> Float32[np.ndarray, " patch"]:
+    def in_colour(self) -> bool:
+        """Whether a patch has three values, to be drawn as red, green and blue."""
+        return self.values.ndim == 3
+
+    @property
+    def drawn(self) -> Float32[np.ndarray, "patch *three"]:
         """The values of the patches that meet the picture; those of a padding have no place in it.
 
         Scales are chosen from these alone.
@@ -108,7 +115,7 @@ class Heatmap:
         width, height = self.image.size
         rows = _meeting(self.grid[0], top, bottom, height)
         cols = _meeting(self.grid[1], left, right, width)
-        return self.values[rows, cols].ravel()
+        return rearrange(self.values[rows, cols], "row col ... -> (row col) ...")
 
     def fact(self, name: str) -> str | None:
         """The value of one fact, or None where it wasn't given."""
@@ -132,11 +139,6 @@ class Heatmap:
         """What a figure says below its colour bar: method, facts, outline, then each warning."""
         drawn = [f"opacity {alpha:g}", *([mask.summary] if mask else [])]
         return ["; ".join([self.summary, *drawn]), *(f"Note: {note}" for note in self.notes)]
-
-    def bar_label(self, scale: Scale, interpolation: str) -> str:
-        """What a colour bar says: unit, scale, and smoothing if there is any."""
-        smoothed = "" if interpolation == "nearest" else f"; smoothed ({interpolation})"
-        return f"{self.unit}, {scale.name}{smoothed}"
 
     def cell_box(self, row: int, col: int) -> Box:
         """Where one patch lies in the picture: (left, top, right, bottom)."""
@@ -197,36 +199,40 @@ def _along(
 
 
 def nearest(
-    values: Float[np.ndarray, "row col"], placement: Placement
-) -> Float[np.ndarray, "height width"]:
+    values: Float[np.ndarray, "row col *rest"], placement: Placement
+) -> Float[np.ndarray, "height width *rest"]:
     """Each pixel gets the value of the patch that it lies in."""
     rows, cols = placement.cells
     return values.take(rows, 0).take(cols, 1)
 
 
 def bilinear(
-    values: Float[np.ndarray, "row col"], placement: Placement
-) -> Float[np.ndarray, "height width"]:
+    values: Float[np.ndarray, "row col *rest"], placement: Placement
+) -> Float[np.ndarray, "height width *rest"]:
     """Straight lines between the patch centres, level from the outer centres to the edges."""
     return _lines(_lines(values.astype(np.float64), placement.down, 0), placement.across, 1)
 
 
 def _lines(
-    values: Float64[np.ndarray, "down across"], at: Float64[np.ndarray, " pixel"], axis: int
-) -> Float64[np.ndarray, "down2 across2"]:
+    values: Float64[np.ndarray, "down across *rest"], at: Float64[np.ndarray, " pixel"], axis: int
+) -> Float64[np.ndarray, "down2 across2 *rest"]:
     last = values.shape[axis] - 1
     centred = (at - 0.5).clip(0, last)
     before = np.floor(centred).astype(np.intp)
-    share = np.expand_dims(centred - before, 1 - axis)
+    others = [other for other in range(values.ndim) if other != axis]
+    share = np.expand_dims(centred - before, others)
     after = np.minimum(before + 1, last)
     lower, upper = values.take(before, axis), values.take(after, axis)
     # In this form a level stretch stays level to the last bit.
-    mixed: Float64[np.ndarray, "down2 across2"] = lower + (upper - lower) * share
+    mixed: Float64[np.ndarray, "down2 across2 *rest"] = lower + (upper - lower) * share
     return mixed
 
 
 INTERPOLATIONS: Mapping[
-    str, Callable[[Float[np.ndarray, "row col"], Placement], Float[np.ndarray, "height width"]]
+    str,
+    Callable[
+        [Float[np.ndarray, "row col *rest"], Placement], Float[np.ndarray, "height width *rest"]
+    ],
 ] = {"nearest": nearest, "bilinear": bilinear}
 
 
@@ -266,6 +272,8 @@ def shared_scale(
         raise BadOption(
             f"Maps that share a scale need one unit; {', '.join(units) or 'no map'} came."
         )
+    if any(heat.in_colour for heat in every):
+        raise BadOption("Maps that share a scale have one value a patch; three came.")
     pooled = np.concatenate([heat.values.ravel() for heat in every])
     chosen = choose_scale(pooled, scale, clip=clip)
     return Scale(chosen.low, chosen.high, f"{chosen.name}, shared by {len(every)} maps")

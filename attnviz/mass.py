@@ -55,7 +55,7 @@ class MassMask:
         return across + down
 
 
-def mass_mask(values: Float[np.ndarray, "row col"], threshold: float = 0.6) -> MassMask:
+def mass_mask(values: Float[np.ndarray, "row col *rest"], threshold: float = 0.6) -> MassMask:
     """The smallest set of patches, largest value first, whose share of the mass is `threshold`.
 
     Computed in float64; the mass is the sum over the patches, so prefix tokens play no part. Of
@@ -63,7 +63,7 @@ def mass_mask(values: Float[np.ndarray, "row col"], threshold: float = 0.6) -> M
 
     Raises:
         BadOption: a threshold that is not above 0 and at most 1; values that are negative, not
-            finite, or all 0.
+            finite, all 0, or several a patch.
     """
     if not (within(threshold, 0.0, 1.0) and threshold > 0):
         raise BadOption(f"The mass to hold is above 0 and at most 1; {threshold!r} came.")
@@ -78,8 +78,10 @@ def mass_mask(values: Float[np.ndarray, "row col"], threshold: float = 0.6) -> M
     return MassMask(kept, float(threshold), float(held[count - 1]))
 
 
-def _checked(values: Float[np.ndarray, "row col"]) -> Float64[np.ndarray, "row col"]:
+def _checked(values: Float[np.ndarray, "row col *rest"]) -> Float64[np.ndarray, "row col"]:
     """The values in float64, over the largest, if they are a spread of mass."""
+    if values.ndim != 2:
+        raise BadOption("A mass mask needs one value a patch; several came, drawn as a colour.")
     exact = values.astype(np.float64)
     if not exact.size or not np.isfinite(exact).all():
         raise BadOption(

@@ -24,8 +24,9 @@ from PIL import Image
 from attnviz.colour import bounded, colour_bar, overlay, stretched, ticks
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
+from attnviz.legend import legend
 from attnviz.mass import MassMask, mass_mask
-from attnviz.scale import Scale, choose_scale, within
+from attnviz.scale import Scale, within
 
 FONT = "DejaVu Sans"  # comes with Matplotlib, so it is the same everywhere
 TYPE = 6.0
@@ -55,8 +56,8 @@ class Paper:
     """How a figure is drawn and how large it is printed; the options of `save`.
 
     The first five are those of `colour.overlay`; `mass` outlines the fewest patches that hold that
-    share of the map. `caption` prints method, facts and notes below; the colour bar is always
-    there, with its numbers, unit, scale and smoothing.
+    share of the map. `caption` prints method, facts and notes below; the colour bar, or the words
+    that stand for it, is always there, with its numbers, unit, scale and smoothing.
     """
 
     alpha: float = 0.5
@@ -126,37 +127,42 @@ def printed(make: Callable[[], Figure], kind: str, dpi: int, title: str, manifes
 
 def _figure(heat: Heatmap, paper: Paper) -> Figure:
     """Picture, colour bar and text below each other, on whole pixels, the text wrapped to fit."""
-    scale = choose_scale(heat.drawn, paper.scale, clip=paper.clip)
+    colours: dict[str, Any] = {
+        "colormap": paper.colormap,
+        "scale": paper.scale,
+        "clip": paper.clip,
+        "interpolation": paper.interpolation,
+    }
+    scale, said = legend(heat, **colours)
     gap, step, bar = map(paper.pixels, (GAP, LINE, BAR))
     width = round(paper.width_mm / 25.4 * paper.dpi)
     room = width - 2 * gap
     room_points = room * 72 / paper.dpi
     wide, high = _fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
-    label = wrap(heat.bar_label(scale, paper.interpolation), room_points)
+    label = wrap(said, room_points)
     mask = paper.mask(heat)
     texts = heat.caption(paper.alpha, mask) if paper.caption else []
     if texts and (note := stretched(heat.image.size)):
         texts = [*texts, f"Note: {note}."]
     caption = [line for text in texts for line in wrap(text, room_points)]
     bar_top = gap + high + gap
-    label_top = bar_top + bar + step
+    label_top = bar_top + (0 if scale is None else bar + step)
     caption_top = label_top + step * len(label) + (gap if caption else 0)
     height = caption_top + step * len(caption) + gap
     sheet = Sheet(Figure(), width, height, paper.dpi)
     picture = overlay(
         heat,
         alpha=paper.alpha,
-        colormap=paper.colormap,
-        scale=scale,
-        interpolation=paper.interpolation,
         size=(wide, high),  # as many pixels as are printed: nothing resamples them again
+        **colours,
     )
     axes = sheet.image(picture, (width - wide) // 2, gap, wide, high, extent=heat.image.size)
     _outline(axes, heat, mask)
-    sheet.image(colour_bar(scale, paper.colormap), gap, bar_top, room, bar)
-    for place, text in _numbers(scale, heat, room_points):
-        align = {0.0: "left", 1.0: "right"}.get(place, "center")
-        sheet.text(gap + round(room * place), bar_top + bar, text, align)
+    if scale is not None:
+        sheet.image(colour_bar(scale, paper.colormap), gap, bar_top, room, bar)
+        for place, text in _numbers(scale, heat, room_points):
+            align = {0.0: "left", 1.0: "right"}.get(place, "center")
+            sheet.text(gap + round(room * place), bar_top + bar, text, align)
     for index, text in enumerate(label):
         sheet.text(width // 2, label_top + step * index, text, "center")
     for index, text in enumerate(caption):

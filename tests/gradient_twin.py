@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -140,3 +141,35 @@ def similarity(tokens: Tensor, asked: Tensor) -> Tensor:
     """The cosine of the angle between one vector and each token."""
     lengths = (tokens**2).sum(-1).sqrt() * (asked**2).sum().sqrt()
     return torch.stack([(token * asked).sum() for token in tokens]) / lengths
+
+
+def pca(tokens: np.ndarray, prefix: int, grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """(scores (patch, component), shares of variance) of all components, largest first.
+
+    From the covariance, patch by patch. The border's mean is made negative, or, where it is 0, the
+    direction's longest loading positive.
+    """
+    patches = np.asarray(tokens, dtype=np.float64)[prefix:]
+    count, channels = patches.shape
+    mean = sum(patches) / count
+    covariance = np.zeros((channels, channels))
+    for patch in patches:
+        covariance += np.outer(patch - mean, patch - mean) / (count - 1)
+    variances, columns = np.linalg.eigh(covariance)
+    order = sorted(range(channels), key=lambda at: -variances[at])
+    scores = np.zeros((count, channels))
+    for place, at in enumerate(order):
+        column = columns[:, at]
+        along = np.array([(patch - mean) @ column for patch in patches])
+        border = [
+            along[row * grid[1] + col]
+            for row in range(grid[0])
+            for col in range(grid[1])
+            if row in (0, grid[0] - 1) or col in (0, grid[1] - 1)
+        ]
+        wrong = sum(border) > 0
+        if abs(sum(border)) < 1e-6 * abs(along).max():
+            longest = max(range(channels), key=lambda channel: abs(column[channel]))
+            wrong = column[longest] < 0
+        scores[:, place] = -along if wrong else along
+    return scores, variances[order] / variances.sum()

@@ -30,7 +30,7 @@ HOMES = [
     (
         "8-bit pixels",
         r"uint8",
-        {"attnviz/colour.py", "attnviz/images", "models/preprocess.py"},
+        {"attnviz/colour.py", "attnviz/mosaic.py", "attnviz/images", "models/preprocess.py"},
     ),
     ("scikit-learn, which only make test installs", r"sklearn", {"models/digits.py"}),
     ("pyplot, which threads share", r"pyplot", set()),

@@ -41,6 +41,7 @@ def picture(tmp_path):
           "--discard", "global", "--first-layer", "1", "--last-layer", "-2", "--method", "rollout"],
          "rollout", {"query": "mean", "head_fusion": "max", "discard_ratio": 0.3, "residual": 0.2,
                      "discard": "global", "first_layer": 1, "last_layer": 10}),
+        (["--method", "pca", "--component", "1"], "pca", {"component": 1}),
     ],
 )  # fmt: skip
 def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method, asked):
@@ -191,6 +192,8 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--model", "dinov2-small", "--seed", "7"], "--random"),
     (["picture.png", "-o", "o.png", "--seed", "99999999999999999999"], "2^63"),
     (["picture.png", "-o", "o.png", "--head", "3", "--method", "rollout"], "no --head"),
+    (["picture.png", "-o", "o.png", "--method", "pca", "--component", "3"], "numbered 0 to 2"),
+    (["picture.png", "-o", "o.png", "--method", "pca", "--query", "1,b"], "ROW,COL"),
     (["picture.png", "-o", "x" * 300 + ".png"], "too long"),
     (["picture.png"], "--output"),
 ]
@@ -240,6 +243,23 @@ def test_a_target_is_asked_for_where_a_method_needs_one(tmp_path, capsys):
         assert main([PICTURE, "-o", out, *arguments]) == 2
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1
+
+
+def test_components_as_colours_take_no_scale(tmp_path, capsys, picture, monkeypatch):
+    out = tmp_path / "map.png"
+    pca = [str(picture), "-o", str(out), "--method", "pca", *TINY]
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            models, "load", lambda *_, **__: pytest.fail("known before a model is loaded")
+        )
+        for name, value in [("colormap", "inferno"), ("scale", "own"), ("clip", "99")]:
+            assert main([*pca, f"--{name}", value]) == 2
+            error = capsys.readouterr().err
+            assert f"leave --{name} out" in error and error.count("\n") == 1
+    assert main([*pca, "--component", "0", "--colormap", "viridis", "--clip", "99"]) == 0
+    assert "component: 0; variance explained: " in capsys.readouterr().out
+    assert main([*pca, "--alpha", "1", "--interpolation", "bilinear"]) == 0
+    assert "variance explained: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

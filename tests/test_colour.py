@@ -15,7 +15,6 @@ from attnviz.colour import (
     colourise,
     fit_within,
     mask_image,
-    mosaic,
     outlined,
     overlay,
     stretched,
@@ -24,6 +23,7 @@ from attnviz.colour import (
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.heatmap import Heatmap, resample
 from attnviz.mass import mass_mask
+from attnviz.mosaic import mosaic
 from attnviz.scale import Scale, choose_scale
 
 UNIT = Scale(0.0, 1.0, "0 to 1")
@@ -176,6 +176,37 @@ def test_smoothing_keeps_symmetry_and_goes_over_bands() -> None:
     pixels, inside = resample(made.values, made.box, (height, 33), "bilinear")
     assert inside.all()
     np.testing.assert_allclose(drawn[..., 0], ((pixels - 1) / 8 * 256).clip(0, 255), atol=1.01)
+
+
+# --- three components ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("grid", "hot", "size", "box"), PLACES)
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_three_components_are_three_gray_maps_in_one(grid, hot, size, box, interpolation) -> None:
+    values = np.random.default_rng(2).normal(size=(*grid, 3)) * [1, 10, 100]
+    picture = photo(*size)
+    drawn = overlay(heat(values, picture, box), alpha=1.0, interpolation=interpolation)
+    assert (drawn.mode, drawn.size) == ("RGB", size)
+    grays = [
+        overlay(
+            heat(values[..., at], picture, box),
+            alpha=1.0,
+            colormap="gray",
+            interpolation=interpolation,
+        )
+        for at in range(3)
+    ]
+    # Beside the box lies the picture, of which each gray map shows the same.
+    expected = np.stack([np.asarray(gray)[..., at] for at, gray in enumerate(grays)], axis=-1)
+    np.testing.assert_array_equal(np.asarray(drawn), expected)
+
+
+def test_a_component_without_a_range_adds_no_colour() -> None:
+    made = heat([[[1, 7, 0], [2, 7, 0]]], photo(8, 4))
+    drawn = np.asarray(overlay(made, alpha=1.0))
+    assert drawn[0, 0].tolist() == [0, 0, 0]
+    assert drawn[0, 7].tolist() == [255, 0, 0]
 
 
 @pytest.mark.parametrize("size", [(20, 10), (80, 40), (7, 9)])

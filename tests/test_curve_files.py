@@ -20,8 +20,8 @@ from attnviz.curve_figure import BAND, curve_figure
 from attnviz.curve_paper import MAP, RANDOM
 from attnviz.curves import Curves
 from attnviz.errors import BadOption, UnknownName
-from attnviz.export import render_curves, save_curves
 from attnviz.paper import PlotPaper
+from attnviz.plot_export import render_curves, save_curves
 from tests.test_faithfulness import MADE
 
 CURVES = Curves(**{**MADE, "notes": ("random weights: this map means nothing",)})

@@ -25,21 +25,17 @@ from attnviz import depth, paper
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import (
-    DEPTH_KINDS,
     RENDERERS,
-    depth_stem,
     file_stem,
     render,
-    render_depth,
     render_mask,
     render_png,
-    render_table,
     save,
-    save_depth,
 )
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.paper import FONT, LINE, TYPE, Paper, PlotPaper, text_width, wrap
+from attnviz.plot_export import DEPTH_KINDS, depth_stem, render_depth, render_table, save_depth
 from attnviz.scale import Scale
 from tests.test_methods import random_maps, record_of
 
@@ -194,6 +190,24 @@ def test_without_a_caption_scale_and_smoothing_are_still_named() -> None:
     assert "dinov2" not in text
 
 
+def test_three_components_have_words_with_their_numbers_and_no_bar() -> None:
+    with_caption, without = (
+        svg_text(render(heat(THREE), ".svg", caption=caption, **SMALL)) for caption in (True, False)
+    )
+    for text in (with_caption, without):
+        assert "red is component 0, 0 to 15; green is component 1, 100 to 1.6e+03;" in text
+    assert "dinov2" in with_caption and "dinov2" not in without
+    bar, none = (render(made, ".svg", **SMALL).count(b"<image") for made in (heat(), heat(THREE)))
+    assert (bar, none) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", RENDERERS)
+@pytest.mark.parametrize("options", [{"colormap": "viridis"}, {"scale": "zero"}, {"clip": 90.0}])
+def test_no_file_of_components_has_a_scale_that_is_not_theirs(kind, options) -> None:
+    with pytest.raises(BadOption, match="as red, green and blue"):
+        render(heat(THREE), kind, **options)
+
+
 def test_nearest_is_not_called_smoothed() -> None:
     assert "smoothed" not in svg_text(render(heat(), ".svg", **SMALL))
 
@@ -225,6 +239,7 @@ def test_maps_without_facts_are_saved_too() -> None:
 
 # --- the look -----------------------------------------------------------------------------------
 
+THREE = np.arange(18).reshape(2, 3, 3) * [1, 100, 1e-7]
 LONG = (*FACTS, ("weights", "/a/path/without/a/blank" * 9), ("note", "many words of text " * 20))
 
 
@@ -240,6 +255,8 @@ LONG = (*FACTS, ("weights", "/a/path/without/a/blank" * 9), ("note", "many words
         ({"values": [[0.1, 0.2]]}, {"scale": Scale(-0.123456789, -0.123456781, "mine")}),
         ({"values": [[1.0, 1.0]]}, {}),
         ({"query_cell": (1, 2)}, {"width_mm": 183.0}),
+        ({"values": THREE}, {}),
+        ({"values": THREE, "facts": LONG, "notes": ("one",)}, {"caption": False}),
     ],
 )
 def test_nothing_collides_or_is_cut_off(changes, options) -> None:

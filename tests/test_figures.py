@@ -160,6 +160,20 @@ def test_wrong_options_are_refused() -> None:
         heat_figure(heat(), colormap="viridiss")
 
 
+def test_three_components_are_said_in_numbers_without_a_colour_bar() -> None:
+    values = [[[0, -5, 2], [1, 5, 2]], [[4, 0, 2], [2, 1, 2]]]
+    for caption in (True, False):
+        drawn = spec(heat_figure(heat(values, unit="score"), alpha=1.0, caption=caption))
+        (trace,) = drawn["data"]
+        assert trace["text"][1] == "row 0, column 1: 1, 5, 2 score"
+        assert trace["text"][2] == "row 1, column 0: 4, 0, 2 score"
+        assert not {"color", "colorbar", "showscale"} & trace["marker"].keys()
+        title = drawn["layout"]["title"]["text"].replace("<br>", " ")
+        assert "red is component 0, 0 to 4; green is component 1, -5 to 5" in title
+        assert ("opacity 1" in title) == caption
+        np.testing.assert_allclose(picture_of(drawn).getpixel((4, 16)), (255, 128, 0), atol=6)
+
+
 def test_the_camera_saves_an_svg_by_that_name() -> None:
     assert camera("dinov2_head-3")["toImageButtonOptions"]["filename"] == "dinov2_head-3"
     assert camera("x")["toImageButtonOptions"]["format"] == "svg"

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
-from attnviz.heatmap import Heatmap, resample, shared_scale
+from attnviz.heatmap import INTERPOLATIONS, Heatmap, place, resample, shared_scale
 from attnviz.scale import Scale, choose_scale, numbers
 
 
@@ -68,9 +68,13 @@ def test_values_are_a_read_only_copy() -> None:
     [
         ({"values": [1.0, 2.0]}, BadOption, r"shape \(2,\)"),
         ({"values": np.zeros((0, 3))}, BadOption, r"shape \(0, 3\)"),
-        ({"values": np.zeros((1, 2, 3))}, BadOption, r"shape \(1, 2, 3\)"),
-        ({"values": [[np.nan, 1.0], [2.0, -np.inf]]}, CaptureFailed, "2 of 4 patches"),
-        ({"values": np.array([[1e39, 0.0]])}, CaptureFailed, "1 of 2 patches"),
+        ({"values": np.zeros((1, 2, 1))}, BadOption, r"shape \(1, 2, 1\)"),
+        ({"values": np.zeros((1, 2, 4))}, BadOption, r"shape \(1, 2, 4\).* three to draw as a"),
+        ({"values": np.zeros((1, 2, 3, 3))}, BadOption, r"shape \(1, 2, 3, 3\)"),
+        ({"values": np.zeros((0, 2, 3))}, BadOption, r"shape \(0, 2, 3\)"),
+        ({"values": np.full((1, 2, 3), np.nan)}, CaptureFailed, "6 of 6 values"),
+        ({"values": [[np.nan, 1.0], [2.0, -np.inf]]}, CaptureFailed, "2 of 4 values"),
+        ({"values": np.array([[1e39, 0.0]])}, CaptureFailed, "1 of 2 values"),
         ({"box": (5.0, 0.0, 5.0, 20.0)}, BadOption, "must have an area"),
         ({"box": (10.0, 0.0, 5.0, 20.0)}, BadOption, "must have an area"),
         ({"box": (0.0, 0.0, 30.0, float("inf"))}, BadOption, "must have an area"),
@@ -100,6 +104,33 @@ def test_a_patch_lies_in_its_part_of_the_box() -> None:
 def test_the_summary_says_every_fact_once() -> None:
     facts = (("method", "Attention"), ("layer", "layer 3 of 0-11"), ("query", "cls token"))
     assert heat(facts=facts).summary == "Attention; layer 3 of 0-11; query: cls token"
+
+
+# --- three values a patch ------------------------------------------------------------------------
+
+THREE = np.array([[[0, -5, 2], [1, 5, 2]], [[4, 0, 2], [2, 1, 2]]], np.float32)
+
+
+def test_a_patch_may_have_three_values() -> None:
+    made = heat(THREE)
+    assert made.in_colour and not heat().in_colour
+    assert made.grid == (2, 2)
+    assert made.cell_box(1, 1) == (15.0, 10.0, 30.0, 20.0)
+
+
+def test_three_values_of_a_padding_are_not_drawn_either() -> None:
+    made = heat(THREE, box=(0.0, -20.0, 30.0, 20.0))  # the upper row lies above the picture
+    np.testing.assert_array_equal(made.drawn, THREE[1])
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_three_values_are_resampled_each_by_itself(interpolation) -> None:
+    placement = place((2, 2), (0.25, -1.0, 8.5, 7.0), (6, 9))
+    drawn = INTERPOLATIONS[interpolation](THREE, placement)
+    assert drawn.shape == (6, 8, 3)
+    for at in range(3):
+        alone = INTERPOLATIONS[interpolation](THREE[..., at], placement)
+        np.testing.assert_array_equal(drawn[..., at], alone)
 
 
 # --- scales -------------------------------------------------------------------------------------
@@ -194,6 +225,8 @@ def test_maps_share_a_scale_only_in_one_unit() -> None:
         shared_scale([first, heat(unit="cosine")])
     with pytest.raises(BadOption, match="no map"):
         shared_scale([])
+    with pytest.raises(BadOption, match="three came"):
+        shared_scale([heat(THREE), first])
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def test_scaling_the_values_changes_nothing():
         ([[1, np.nan]], 0.6, "1 are not finite"),
         ([[1, np.inf]], 0.6, "1 are not finite"),
         (np.empty((0, 3)), 0.6, "0 values came"),
+        ([[[1.0, 2.0, 3.0]]], 0.6, "one value a patch; several came"),
         ([[1.0]], 0.0, "above 0 and at most 1; 0.0 came"),
         ([[1.0]], 1.1, "1.1 came"),
         ([[1.0]], float("nan"), "nan came"),

@@ -285,3 +285,28 @@ def test_sinks_are_named_and_can_be_left_out_of_the_colours(page, monkeypatch):
     assert "2 of the patches left out" in bar
     low, high = (f"{end:.3g}" for end in (others.min(), others.max()))
     assert low in bar and high in bar
+
+
+def test_three_components_are_colours_with_three_numbers_a_patch(page):
+    page.selectbox(key="colormap").set_value("viridis")
+    page.radio(key="scale").set_value("zero")
+    page.toggle(key="clip").set_value(True)
+    page.toggle(key="chart").set_value(True)
+    calm(page.segmented_control(key="method").set_value("pca").run())
+    assert not page.error
+    heat = attnviz.explain(record_on(page), "pca")
+    cells = [[cell.split(", ") for cell in row] for row in picker(page, "map")["values"]]
+    assert np.array(cells, dtype=float) == pytest.approx(heat.values, rel=5e-3, abs=1e-6)
+    assert not [element for element in page.html if "Colour bar" in element.value]
+    assert len(page.get("plotly_chart")) == 1
+    assert "Feature PCA of the whole picture" in texts(page)
+    said = re.search(r"red is component 0, (\S+) to (\S+);", texts(page))
+    red = heat.values[..., 0]
+    assert [float(end) for end in said.groups()] == pytest.approx([red.min(), red.max()], rel=5e-3)
+    assert heat.fact("variance explained") in texts(page)
+    # One alone is a map as any other.
+    calm(page.selectbox(key="component").set_value(1).run())
+    seen = np.array(picker(page, "map")["values"], dtype=float)
+    assert seen == pytest.approx(heat.values[..., 1], rel=5e-3, abs=1e-6)
+    bar = next(element.value for element in page.html if "Colour bar" in element.value)
+    assert "component score" in bar and "clipped at percentiles 1 and 99" in bar

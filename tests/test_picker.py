@@ -157,12 +157,18 @@ def test_values_are_told_to_three_digits_with_their_unit(value, unit, text):
     assert picker._texts(np.array([[value]], np.float32), unit) == [[text]]
 
 
+def test_several_numbers_of_a_cell_are_told_one_after_the_other():
+    values = np.array([[[1, -2.5, 0.00012345], [1234, 0, 3]]])
+    assert picker._texts(values, "score") == [["1, -2.5, 0.000123 score", "1.23e+03, 0, 3 score"]]
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
         ({"chosen": (2, 0)}, r"\(2, 0\).*2 × 3"),
         ({"chosen": (0, -1)}, r"\(0, -1\).*2 × 3"),
         ({"values": np.zeros((3, 2))}, r"\(3, 2\).*\(2, 3\)"),
+        ({"values": np.zeros((3, 2, 3))}, r"\(3, 2, 3\).*\(2, 3\)"),
         ({"row_names": ["L0", "L1", "L2"]}, "3 row names for 2 rows"),
         ({"col_names": []}, "0 column names for 3 columns"),
     ],

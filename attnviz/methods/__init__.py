@@ -10,6 +10,7 @@ from attnviz.methods import (
     gradcam,
     gradient_rollout,
     legrad,
+    pca,
     relevance,
     rollout,
     similarity,
@@ -27,6 +28,7 @@ METHODS: Mapping[str, Method] = {
     "legrad": legrad.METHOD,
     "value_weighted": value_weighted.METHOD,
     "similarity": similarity.METHOD,
+    "pca": pca.METHOD,
 }
 """Name → method, in the order in which they are offered."""
 

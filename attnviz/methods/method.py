@@ -9,10 +9,15 @@ from typing import Any
 from torch import Tensor
 
 from attnviz.methods.options import Option
+from attnviz.record import AttentionRecord
 
 
 def _never(settled: Mapping[str, Any]) -> bool:
     return False
+
+
+def _nothing(record: AttentionRecord, values: Tensor) -> tuple[tuple[str, str], ...]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Method:
     formula: str
     source: str
     compute: Callable[..., Tensor]
-    """(record, query tokens, **options) → one value a token."""
+    """(record, query tokens, **options) → one value a token, or three as (3, token)."""
     options: Mapping[str, Option] = field(default_factory=dict)
     needs_gradient: bool = False
     """Whether the record must have been made with a target."""
@@ -35,3 +40,7 @@ class Method:
     """Whether, with these options, the values of all tokens sum to 1."""
     signed: bool = False
     """Whether values below zero mean the opposite of values above."""
+    in_colour: Callable[[Mapping[str, Any]], bool] = _never
+    """Whether, with these options, a token has three values: its red, green and blue."""
+    remarks: Callable[[AttentionRecord, Tensor], tuple[tuple[str, str], ...]] = _nothing
+    """(record, values) → what else there is to say of these values, as facts (name, words)."""

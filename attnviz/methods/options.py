@@ -10,7 +10,10 @@ from typing import Any, Literal, assert_never
 from attnviz.errors import BadOption, UnknownName, unknown
 from attnviz.record import AttentionRecord
 
-Kind = Literal["layer", "head", "choice", "fraction"]
+Kind = Literal["layer", "head", "component", "choice", "fraction"]
+
+COMPONENTS = 3
+"""Components that can be asked for: as many as there are colours to mix."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,12 @@ class Option:
                 return str
             case "fraction":
                 return float
-            case "layer" | "head":
+            case "layer" | "head" | "component":
                 return int
         assert_never(self.kind)
 
     def check(self, name: str, value: Any, record: AttentionRecord) -> Any:
-        """The value in its one form (layers and heads counted from 0), or an error."""
+        """The value in its one form (what is numbered counted from 0), or an error."""
         words = name.replace("_", " ")
         match self.kind:
             case "choice":
@@ -54,6 +57,8 @@ class Option:
                 # A head must exist wherever it is asked for; heads may differ between layers.
                 heads = min(layer.heads for layer in record.layers)
                 return None if value is None else _position(words, value, heads)
+            case "component":
+                return None if value is None else _position(words, value, COMPONENTS)
         assert_never(self.kind)
 
     def _fraction(self, name: str, value: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from attnviz import export, figures
+from attnviz import figures, plot_export
 from attnviz.metrics import METRICS, HeadMetrics
 from attnviz.sinks import find_sinks
 from attnviz.ui.figure_files import FORMATS
@@ -27,7 +27,7 @@ def show_heads(metrics: HeadMetrics) -> None:
     st.plotly_chart(
         figures.depth_figure(metrics, name, caption=False),
         theme=None,
-        config=figures.camera(export.depth_stem(metrics, name)),
+        config=figures.camera(plot_export.depth_stem(metrics, name)),
         alt=f"{metrics.describe(name).label} of every head against the layer",
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
@@ -36,8 +36,8 @@ def show_heads(metrics: HeadMetrics) -> None:
         suffix, mime = FORMATS[kind]
         st.download_button(
             f"Download as {kind}",
-            data=lambda: export.render_depth(metrics, name, suffix),
-            file_name=f"{export.depth_stem(metrics, name)}{suffix}",
+            data=lambda: plot_export.render_depth(metrics, name, suffix),
+            file_name=f"{plot_export.depth_stem(metrics, name)}{suffix}",
             mime=mime,
             on_click="ignore",
             icon=":material/download:",
@@ -51,8 +51,8 @@ def _show_table(metrics: HeadMetrics) -> None:
         st.dataframe(metrics.table(), hide_index=True)
         st.download_button(
             "Download as CSV",
-            data=lambda: export.render_table(metrics),
-            file_name=f"{export.depth_stem(metrics, next(iter(METRICS)))}.csv",
+            data=lambda: plot_export.render_table(metrics),
+            file_name=f"{plot_export.depth_stem(metrics, next(iter(METRICS)))}.csv",
             mime="text/csv",
             on_click="ignore",
             icon=":material/download:",

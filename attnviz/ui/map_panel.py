@@ -11,6 +11,7 @@ import streamlit as st
 
 from attnviz import colour, export, figures
 from attnviz.explain import Explanation
+from attnviz.legend import legend
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.figure_files import FORMATS
@@ -19,11 +20,12 @@ from attnviz.ui.picker import pick_cell, picked_cell
 
 
 def show_map(
-    heat: Explanation, shown: Explanation, look: Look, scale: Scale, ground: Ground
+    heat: Explanation, shown: Explanation, look: Look, scale: Scale | None, ground: Ground
 ) -> None:
     """The map, what it shows in words, and its download; a patch picked on it asks next.
 
-    `shown` is the same map over a picture that is no larger than the screen.
+    `shown` is the same map over a picture that is no larger than the screen. There is no `scale`
+    where three components are mixed as colours.
     """
     drawing = _drawing(look, scale)
     pick_cell(
@@ -38,7 +40,10 @@ def show_map(
         reveal=st.session_state.pop("reveal", 0),
         on_pick=lambda: ground.ask(picked_cell("map")),
     )
-    _show_bar(heat, scale, look.colormap)
+    if scale is None:
+        st.caption(_mixture(heat, look))
+    else:
+        _show_bar(heat, scale, look.colormap)
     if 0 < look.alpha < 1:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(
@@ -49,7 +54,7 @@ def show_map(
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
     st.caption(_sentence(heat, ground))
-    if look.clip is None and _dark(heat, scale):
+    if scale is not None and look.clip is None and _dark(heat, scale):
         st.caption("A few patches hold so much that all others look alike.")
         st.button("Cut the scale", key="cut_map", on_click=cut_scale)
     _show_downloads(heat, drawing)
@@ -61,7 +66,7 @@ def reveal_map() -> None:
     st.session_state.reveal = st.session_state.revealed = number
 
 
-def show_chart(heat: Explanation, look: Look, scale: Scale) -> None:
+def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
     """The map once more where it was asked for: with the value under the pointer, and as SVG."""
     st.toggle(
         "Chart with values",
@@ -78,14 +83,19 @@ def show_chart(heat: Explanation, look: Look, scale: Scale) -> None:
         )
 
 
-def _drawing(look: Look, scale: Scale) -> dict[str, Any]:
+def _drawing(look: Look, scale: Scale | None) -> dict[str, Any]:
     """The options that the map, the chart and the figure have in common."""
-    return {
-        "alpha": look.alpha,
-        "colormap": look.colormap,
-        "scale": scale,
-        "interpolation": look.interpolation,
-    }
+    drawing: dict[str, Any] = {"alpha": look.alpha, "interpolation": look.interpolation}
+    return drawing if scale is None else drawing | {"colormap": look.colormap, "scale": scale}
+
+
+def _mixture(heat: Explanation, look: Look) -> str:
+    """What the colours are, in words and numbers, and which widgets have no say in them."""
+    _, label = legend(heat, interpolation=look.interpolation)
+    return (
+        f"{label[0].upper()}{label[1:]}. *Colours*, *Colour scale* and *Cut the scale* in the"
+        " sidebar are for one component alone."
+    )
 
 
 def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:

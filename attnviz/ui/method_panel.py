@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.methods import METHODS
 from attnviz.methods.fusion import HEAD_FUSIONS
+from attnviz.methods.options import COMPONENTS
 from attnviz.record import AttentionRecord
 
 
@@ -113,6 +114,18 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
         }
 
 
+def _pca(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    component = left.selectbox(
+        "Components",
+        [None, *range(COMPONENTS)],
+        key="component",
+        persist_state="session",
+        format_func=lambda at: "0, 1, 2 as red, green, blue" if at is None else f"{at} alone",
+        help=METHODS[method].options["component"].help,
+    )
+    return {"component": component}
+
+
 def _plain(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     """Widgets for options of the usual names: a layer, a head, a span of layers."""
     chosen: dict[str, Any] = {}
@@ -159,6 +172,7 @@ def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
 _WIDGETS: dict[str, Callable[[str, AttentionRecord, Place, Place], dict[str, Any]]] = {
     "attention": _attention,
     "rollout": _rollout,
+    "pca": _pca,
 }
 """Methods with widgets of their own, in two places of a row; the others' are `_plain`."""
 

@@ -7,7 +7,7 @@ import streamlit as st
 from einops import rearrange
 from jaxtyping import Float
 
-from attnviz.colour import mosaic
+from attnviz.mosaic import mosaic
 from attnviz.scale import Scale
 from attnviz.ui.look_panel import DARK, Look, cut_scale
 from attnviz.ui.map_panel import reveal_map

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,9 +167,8 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
     with right:
-        left_out = leave_out_sinks(heat, asked.method)
-        # Only maps in the same unit can share a scale.
-        scale = (heat.unit == TILES_UNIT and shared) or look.scale_of(heat, left_out)
+        left_out = () if heat.in_colour else leave_out_sinks(heat, asked.method)
+        scale = _scale_of(heat, look, shared, left_out)
         shown = seen.on_screen(heat)
         show_map(heat, shown, look, scale, ground)
     show_chart(shown, look, scale)
@@ -200,6 +200,15 @@ def _show_masks(seen: cache.Observation, heat: Explanation, asked: Ask, ground: 
     show_masks(heat, seen.on_screen, heads)
 
 
+def _scale_of(
+    heat: Explanation, look: Look, shared: Scale | None, left_out: Sequence[tuple[int, int]]
+) -> Scale | None:
+    """The map's one scale, if it has one; only maps in the same unit can share it."""
+    if heat.in_colour:
+        return None
+    return shared if shared and heat.unit == TILES_UNIT else look.scale_of(heat, left_out)
+
+
 def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:
     """One heading, and what a patch that is picked will do."""
     rows, cols = record.layout.grid
@@ -208,10 +217,12 @@ def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> N
     if method.needs_gradient:
         words = f"What speaks for the {record.target}"
         pick = f"The query is the {asker}; pick a patch to make it the query."
+    elif not method.asks:
+        words = f"{method.label} of the whole picture"
+    elif method.signed:
+        words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
     else:
         words = f"What the {asker} attends to"
-    if method.signed:
-        words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
     if not method.asks:
         pick = "This map is of the whole picture: it has no query."
     st.subheader(words, anchor=False)

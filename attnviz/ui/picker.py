@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import streamlit as st
+from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
 
@@ -125,7 +126,7 @@ def pick_cell(
     chosen: Cell | None,
     key: str,
     alt: str,
-    values: Float[np.ndarray, "row col"] | None = None,
+    values: Float[np.ndarray, "row col *parts"] | None = None,
     unit: str = "",
     show_grid: bool = True,
     row_names: Sequence[str] | None = None,
@@ -151,8 +152,8 @@ def pick_cell(
         chosen: The cell with the outline.
         key: Its name on the page, unique.
         alt: What the picture shows, for those who cannot see it; without a full stop.
-        values: What the line under the picture says of each cell.
-        unit: Follows each value.
+        values: What the line under the picture says of each cell: one number or several.
+        unit: Follows the numbers.
         show_grid: Whether the cells' edges are drawn.
         row_names: A label for each row, written beside the picture.
         col_names: A label for each column, written above the picture.
@@ -203,23 +204,27 @@ def pick_cell(
 def _check_fit(
     grid: tuple[int, int],
     chosen: Cell | None,
-    values: Float[np.ndarray, "row col"] | None,
+    values: Float[np.ndarray, "row col *parts"] | None,
     row_names: Sequence[str] | None,
     col_names: Sequence[str] | None,
 ) -> None:
     rows, cols = grid
     if chosen is not None and not (0 <= chosen[0] < rows and 0 <= chosen[1] < cols):
         raise BadOption(f"The chosen cell {chosen} is not in the grid of {rows} × {cols} cells.")
-    if values is not None and values.shape != grid:
+    if values is not None and values.shape[:2] != grid:
         raise BadOption(f"Got values of shape {values.shape}; the grid's is {grid}.")
     for what, names, count in (("row", row_names, rows), ("column", col_names, cols)):
         if names is not None and len(names) != count:
             raise BadOption(f"Got {len(names)} {what} names for {count} {what}s; give one each.")
 
 
-def _texts(values: Float[np.ndarray, "row col"], unit: str) -> list[list[str]]:
-    """Each value with three significant digits and its unit."""
-    return [[f"{value:.3g} {unit}".strip() for value in row] for row in values.tolist()]
+def _texts(values: Float[np.ndarray, "row col *parts"], unit: str) -> list[list[str]]:
+    """Each cell's numbers with three significant digits, and their unit."""
+    cells = rearrange(values, "row col ... -> row col (...)").tolist()
+    return [
+        [f"{', '.join(f'{number:.3g}' for number in cell)} {unit}".strip() for cell in row]
+        for row in cells
+    ]
 
 
 def _data_uri(image: Image.Image, crisp: bool) -> str:

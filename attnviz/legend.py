@@ -1,0 +1,71 @@
+"""What is said of a map's colours: a scale for a colour bar, or the ranges of three components."""
+
+from __future__ import annotations
+
+import numpy as np
+from einops import rearrange
+
+from attnviz.errors import BadOption
+from attnviz.heatmap import Heatmap
+from attnviz.scale import Scale, choose_scale, numbers
+
+CHANNELS = ("red", "green", "blue")
+"""What a patch's three values are drawn as, in their order."""
+
+
+def channels(
+    heat: Heatmap,
+    *,
+    colormap: str = "inferno",
+    scale: str | Scale = "own",
+    clip: float | None = None,
+) -> tuple[Scale, ...]:
+    """The scales of red, green and blue: each component from its lowest to its highest value.
+
+    Raises `BadOption` for a palette, a clip or another scale: they are for one value a patch.
+    """
+    if (colormap, scale, clip) != ("inferno", "own", None):
+        raise BadOption(
+            "Three components are drawn as red, green and blue, each from its lowest to its"
+            f" highest value; colormap={colormap!r}, scale={scale!r}, clip={clip!r} came. Leave"
+            " these out, or draw one component alone."
+        )
+    return tuple(map(choose_scale, rearrange(heat.drawn, "patch part -> part patch")))
+
+
+def legend(
+    heat: Heatmap,
+    *,
+    colormap: str = "inferno",
+    scale: str | Scale = "own",
+    clip: float | None = None,
+    interpolation: str = "nearest",
+) -> tuple[Scale | None, str]:
+    """A colour bar's scale, and its words: unit, scale, and smoothing if there is any.
+
+    Where three components are mixed there is no scale to show; the words say which colour each is,
+    and its range. Raises what `channels` and `choose_scale` raise.
+    """
+    smoothed = "" if interpolation == "nearest" else f"; smoothed ({interpolation})"
+    if not heat.in_colour:
+        chosen = choose_scale(heat.drawn, scale, clip=clip)
+        return chosen, f"{heat.unit}, {chosen.name}{smoothed}"
+    three = channels(heat, colormap=colormap, scale=scale, clip=clip)
+    parts = [
+        f"{colour} is component {at}, {_reach(each)}"
+        for at, (colour, each) in enumerate(zip(CHANNELS, three, strict=True))
+    ]
+    said = f"{heat.unit}, each component from its lowest to its highest value: {'; '.join(parts)}"
+    return None, f"{said}{smoothed}"
+
+
+def _reach(scale: Scale) -> str:
+    low, high = numbers(np.array([scale.low, scale.high]), scale.high - scale.low)
+    return f"{low} throughout" if scale.flat else f"{low} to {high}"
+
+
+def value_texts(heat: Heatmap) -> list[str]:
+    """Each patch's value, or its three, row by row, with enough digits to tell patches apart."""
+    parts = rearrange(heat.values, "row col ... -> (...) (row col)")
+    told = [numbers(part, float(np.ptp(part))) for part in parts]
+    return [", ".join(patch) for patch in zip(*told, strict=True)]
