@@ -563,7 +563,6 @@ def refuse(record=None, heat=None, vit=None, **options):
             "another part of it",
         ),
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_does_not_belong_together_is_refused_in_words(options, error, said):
     with pytest.raises(error, match=said):

@@ -305,7 +305,6 @@ def test_a_target_without_influence_gives_a_map_of_zeros_and_says_so():
         (attnviz.similarity_to("mean"), BadOption, "mean of all patches is none"),
         (attnviz.similarity_to((2, 0)), UnknownName, "row 2"),
     ],
-    ids=str,
 )
 def test_a_target_that_is_none_is_refused_before_the_model_runs(target, error, said):
     vit = models.wrap(small_module())
