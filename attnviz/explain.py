@@ -202,6 +202,6 @@ def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tupl
     for name, option in method.options.items():
         value = settled[name]
         if value is not None and not option.idle(settled):
-            place = f" of 0–{layers - 1}" if option.kind == "layer" else ""
+            place = f" (of {layers}, counted from 0)" if option.kind == "layer" else ""
             words.append((name.replace("_", " "), f"{value}{place}"))
     return words

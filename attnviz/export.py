@@ -26,7 +26,7 @@ from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.mass import mass_mask
-from attnviz.paper import Paper, PlotPaper, draw
+from attnviz.paper import Paper, PlotPaper, draw, printable
 from attnviz.scale import Scale, choose_scale
 
 _Options = TypeVar("_Options", Paper, PlotPaper)
@@ -109,6 +109,8 @@ def file_stem(heat: Heatmap) -> str:
     words = [Path(heat.fact("picture") or "").stem, heat.fact("model"), heat.title]
     for name in ("layer", "head", "component", "query", "target"):
         value = heat.fact(name)
+        if name == "layer" and value:  # not of how many
+            value = value.partition(" (")[0]
         words.append(value if value is None or value.startswith(name) else f"{name} {value}")
     return stem_of(words)
 
@@ -116,18 +118,33 @@ def file_stem(heat: Heatmap) -> str:
 def stem_of(words: Iterable[str | None]) -> str:
     """A file name without suffix, of words that there are."""
     parts = [_slug(word) for word in words if word]
-    return "_".join(part for part in parts if part)[:150].strip("-_.") or "attnviz"
+    stem = "_".join(part for part in parts if part)
+    short = stem.encode()[:MOST_BYTES].decode(errors="ignore")  # never half a letter
+    return short.strip("-_.") or "attnviz"
+
+
+MOST_BYTES = 150
+"""Of a file name's stem: file systems take 255, suffix and folder's habits included."""
 
 
 def _slug(words: str) -> str:
-    letters = unicodedata.normalize("NFKD", words.lower())
-    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
-    return re.sub(r"[^a-z0-9.]+", "-", plain).strip("-.")
+    """Letters of any script, digits and dots; accents of Latin letters are left out."""
+    letters = map(_plain, unicodedata.normalize("NFC", words.lower()))
+    return re.sub("-+", "-", "".join(letters)).strip("-.")
+
+
+def _plain(letter: str) -> str:
+    base = unicodedata.normalize("NFKD", letter)
+    if base[0].isascii():
+        return base[0] if base[0].isalnum() or base[0] == "." else "-"
+    # Marks are vowels in some scripts.
+    return letter if letter.isalnum() or unicodedata.category(letter).startswith("M") else "-"
 
 
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
     mask = paper.mask(heat)
+    printed, _ = printable(heat)
     return {
         "made_by": "attnviz",
         "title": heat.title,
@@ -142,6 +159,9 @@ def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
             "interpolation": paper.interpolation,
             **_colours(heat, paper),
             "outline": mask and {"mass": mask.threshold, "held": mask.mass, "area": mask.area},
+            "left_out_for_want_of_a_font": [
+                name for name, _ in heat.facts if printed.fact(name) is None
+            ],
         },
     }
 

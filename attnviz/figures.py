@@ -36,6 +36,8 @@ from attnviz.scale import Scale, numbers
 
 LINE = 50
 """Characters of caption in a line: what a phone is wide."""
+BAR = 60
+"""Pixels that the colour bar and its words take above the picture."""
 HEIGHT = 560
 """Pixels on screen; the width is the page's."""
 STILL: dict[str, Any] = {
@@ -83,7 +85,7 @@ def heat_figure(
         words.insert(0, label)
     else:
         marker["color"] = heat.values.ravel().tolist()
-        marker |= _colour_bar(chosen, colormap, label, heat.values)
+        marker |= _above(_colour_bar(chosen, colormap, label, heat.values), label)
     figure.add_scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
@@ -176,11 +178,11 @@ def _canvas(picture: Image.Image, size: tuple[int, int]) -> go.Figure:
                     "layer": "below",
                 }
             ],
-            "xaxis": still | {"range": [0, width]},
+            "xaxis": still | {"range": [0, width], "constraintoward": "left"},
             "yaxis": still
-            | {"range": [height, 0]}
+            | {"range": [height, 0], "constraintoward": "top"}
             | ({} if stretched(size) else {"scaleanchor": "x", "scaleratio": 1}),
-            "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
+            "margin": {"l": 0, "r": 0, "t": BAR, "b": 0},
         }
         | STILL
     )
@@ -204,9 +206,9 @@ def captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
             "y": 1,
             "yref": "container",
             "yanchor": "top",
-            "pad": {"t": 14},
+            "pad": {"t": 16},
         },
-        margin={"t": 26 + 17 * len(lines)},
+        margin={"t": BAR + 24 + 17 * len(lines)},
     )
 
 
@@ -250,3 +252,10 @@ def _colour_bar(
             "outlinewidth": 0,
         },
     }
+
+
+def _above(settings: dict[str, Any], label: str) -> dict[str, Any]:
+    """The same colour bar lying right above the picture, at every width of the page."""
+    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "ypad": 4}
+    title = {"text": "<br>".join(wrap(label, LINE)), "side": "top"}
+    return settings | {"colorbar": settings["colorbar"] | place | {"title": title}}

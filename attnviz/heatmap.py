@@ -20,6 +20,15 @@ from attnviz.errors import BadOption, CaptureFailed, unknown
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale
 
+UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
+"""Facts that a summary leaves out: the whole picture in its own shape, or no picture at all."""
+
+
+def _fact_words(name: str, value: str) -> str:
+    if value.startswith(name):
+        return value
+    return f"{name} {value}" if name.endswith(("layer", "head")) else f"{name}: {value}"
+
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
@@ -125,9 +134,9 @@ class Heatmap:
     def summary(self) -> str:
         """The method and its facts in one line, for captions; the provenance is in the metadata."""
         facts = [
-            value if value.startswith(name) else f"{name}: {value}"
+            _fact_words(name, value)
             for name, value in self.facts
-            if value != self.title and name not in ("weights", "fit")
+            if value != self.title and name != "weights" and (name, value) not in UNSAID
         ]
         return "; ".join([self.title, *facts])
 

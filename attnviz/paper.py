@@ -6,8 +6,8 @@ process. The same request gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from threading import Lock
 from typing import Any
@@ -23,12 +23,12 @@ from PIL import Image
 
 from attnviz.colour import bounded, colour_bar, overlay, stretched, ticks
 from attnviz.errors import BadOption
+from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.legend import legend
 from attnviz.mass import MassMask, mass_mask
 from attnviz.scale import Scale, within
 
-FONT = "DejaVu Sans"  # comes with Matplotlib, so it is the same everywhere
 TYPE = 6.0
 """Size of all text, in points like the next three; journals ask for 5 to 7."""
 LINE = 8.0
@@ -108,10 +108,21 @@ def check_size(width_mm: float, dpi: float) -> None:
 
 def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
     """The figure as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside."""
-    return printed(lambda: _figure(heat, paper), kind, paper.dpi, heat.summary, manifest)
+    shown, fonts = printable(heat)
+    return printed(
+        lambda: _figure(shown, paper), kind, paper.dpi, heat.summary, manifest, fonts=fonts
+    )
 
 
-def printed(make: Callable[[], Figure], kind: str, dpi: int, title: str, manifest: str) -> bytes:
+def printed(
+    make: Callable[[], Figure],
+    kind: str,
+    dpi: int,
+    title: str,
+    manifest: str,
+    *,
+    fonts: Sequence[str] = (FONT,),
+) -> bytes:
     """What `make` draws, with this file's settings, as a file with title and manifest inside."""
     title, facts = _clean(title), _clean(manifest)
     metadata: dict[str, dict[str, str | None]] = {
@@ -120,9 +131,20 @@ def printed(make: Callable[[], Figure], kind: str, dpi: int, title: str, manifes
         "pdf": {"Title": title, "Subject": facts, "CreationDate": None},
     }
     file = BytesIO()
-    with _one_at_a_time, matplotlib.style.context(["default", SETTINGS]):
+    settings = SETTINGS | {"font.sans-serif": list(fonts)}
+    with _one_at_a_time, matplotlib.style.context(["default", settings]):
         make().savefig(file, format=kind, dpi=dpi, metadata=metadata[kind])
     return file.getvalue()
+
+
+def printable(heat: Heatmap) -> tuple[Heatmap, list[str]]:
+    """The same without facts that no font here can print, and the fonts for those that are left."""
+    left, fonts = [], [FONT]
+    for name, value in heat.facts:
+        found = families(value)
+        left += [(name, value)] if found else []
+        fonts += [font for font in found if font not in fonts]
+    return replace(heat, facts=tuple(left)), fonts
 
 
 def _figure(heat: Heatmap, paper: Paper) -> Figure:
@@ -255,7 +277,7 @@ class Sheet:
 
 def text_width(text: str) -> float:
     """How wide a line of text is printed, in points."""
-    font = FontProperties(family=FONT, size=TYPE)
+    font = FontProperties(family=families(text) or [FONT], size=TYPE)
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return float(width)
 

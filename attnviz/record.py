@@ -244,15 +244,25 @@ class AttentionRecord:
         return "maps" if dense else "factors"
 
     @property
+    def input_words(self) -> str:
+        """What the model saw, as width × height in pixels, and the picture that it was made of."""
+        height, width = self.view.tensor.shape[-2:]
+        left, top, right, bottom = self.view.box
+        seen = f"{width} × {height} pixels"
+        if self.image.size == (width, height):
+            return seen
+        how = "enlarged" if width > right - left or height > bottom - top else "made smaller"
+        return f"{seen}, {how} from {self.image.width} × {self.image.height}"
+
+    @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """(name, value) in words: where figures of this record say they come from."""
         rows, cols = self.layout.grid
-        height, width = self.view.tensor.shape[-2:]
         return (
             ("model", self.model),
             ("weights", self.weights),
-            ("input", f"{height} × {width} pixels"),
-            ("grid", f"{rows} × {cols} patches"),
+            ("input", self.input_words),
+            ("grid", f"{rows} rows × {cols} columns of patches"),
             ("fit", self.view.fit or "ready tensor"),
         )
 

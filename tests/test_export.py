@@ -24,24 +24,18 @@ from PIL import Image
 from attnviz import depth, paper
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
-from attnviz.export import (
-    RENDERERS,
-    file_stem,
-    render,
-    render_mask,
-    render_png,
-    save,
-)
+from attnviz.export import RENDERERS, file_stem, render, render_mask, render_png, save
+from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.paper import FONT, LINE, TYPE, Paper, PlotPaper, text_width, wrap
+from attnviz.paper import LINE, TYPE, Paper, PlotPaper, text_width, wrap
 from attnviz.plot_export import DEPTH_KINDS, depth_stem, render_depth, render_table, save_depth
 from attnviz.scale import Scale
 from tests.test_methods import random_maps, record_of
 
 FACTS = (
     ("method", "Attention"),
-    ("layer", "layer 3 of 0–11"),
+    ("layer", "3 (of 12, counted from 0)"),
     ("head", "5"),
     ("query", "patch (row 1, column 0)"),
     ("model", "dinov2-small"),
@@ -131,7 +125,9 @@ def test_the_facts_travel_inside_the_file(kind) -> None:
     content = render(heat(notes=("random weights",)), kind, scale="zero", **SMALL)
     if kind == ".png":
         info = Image.open(BytesIO(content)).info
-        assert info["Title"].startswith("Attention; layer 3 of 0–11; head: 5; query: patch")
+        assert info["Title"].startswith(
+            "Attention; layer 3 (of 12, counted from 0); head 5; query: patch"
+        )
         text = info["Description"]
     elif kind == ".svg":
         names = {"dc": "http://purl.org/dc/elements/1.1/"}
@@ -171,8 +167,8 @@ def test_the_svg_keeps_its_text_and_says_what_was_drawn() -> None:
         "attention weight",
         "clipped at percentiles 20 and 80",
         "smoothed (bilinear)",
-        "layer 3 of 0–11",
-        "head: 5",
+        "layer 3 (of 12, counted from 0)",
+        "head 5",
         "query: patch (row 1, column 0)",
         "model: dinov2-small",
         "opacity 0.5",
@@ -604,11 +600,17 @@ def test_an_unknown_kind() -> None:
 @pytest.mark.parametrize(
     ("changes", "stem"),
     [
-        ({}, "dinov2-small_attention_layer-3-of-0-11_head-5_query-patch-row-1-column-0"),
+        ({}, "dinov2-small_attention_layer-3_head-5_query-patch-row-1-column-0"),
         ({"facts": (("head", "all"),)}, "attention_head-all"),
         ({"facts": (("model", "../../etc/passwd"),)}, "etc-passwd_attention"),
         ({"facts": (("model", "naïve CAFÉ"),)}, "naive-cafe_attention"),
-        ({"facts": (("model", "模型"),), "title": "…"}, "attnviz"),
+        ({"facts": (("model", "?"),), "title": "…"}, "attnviz"),
+        # Letters of any script stay, with the marks that belong to them.
+        ({"facts": (("picture", "猫の写真 1.jpg"),)}, "猫の写真-1_attention"),
+        ({"facts": (("picture", "Кошка_ё.png"),)}, "кошка-ё_attention"),
+        ({"facts": (("picture", "ガラス.png"),)}, "ガラス_attention"),
+        ({"facts": (("picture", "बिल्ली.png"),)}, "बिल्ली_attention"),
+        ({"facts": (("picture", "..\\/:*?<>|\u202e.png"),)}, "attention"),
         ({"facts": (("target", "goldfish, Carassius"),)}, "attention_target-goldfish-carassius"),
     ],
 )
@@ -618,3 +620,22 @@ def test_file_names_say_what_is_in_the_file(changes, stem) -> None:
 
 def test_file_names_stay_short() -> None:
     assert len(file_stem(heat(facts=(("model", "m" * 1000),)))) <= 150
+    assert file_stem(heat(facts=(("model", "猫" * 1000),))) == "猫" * 50  # 3 bytes each
+
+
+def test_a_name_without_a_font_is_left_out_and_that_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
+    named = heat().named("猫.jpg")
+    plain = svg_text(render(named, ".svg", **SMALL))
+    assert "Attention" in plain and "picture" not in plain
+    facts = json.loads(Image.open(BytesIO(render(named, ".png", **SMALL))).info["Description"])
+    assert facts["facts"]["picture"] == "猫.jpg"
+    assert facts["drawn"]["left_out_for_want_of_a_font"] == ["picture"]
+    assert families("Кошка é ∂") == [FONT]  # those it has
+
+
+def test_another_font_is_taken_for_what_the_first_has_not(monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: asked.append(letters) or "Mine")
+    assert families("a猫") == [FONT, "Mine"]
+    assert asked == [frozenset("猫")]

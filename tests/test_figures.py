@@ -124,7 +124,8 @@ def test_the_colour_bar_has_the_true_numbers(options, ends, texts) -> None:
     marker = spec(heat_figure(heat(), colormap="viridis", **options))["data"][0]["marker"]
     assert (marker["cmin"], marker["cmax"]) == pytest.approx(ends)
     assert marker["colorbar"]["ticktext"] == texts
-    assert marker["colorbar"]["title"]["text"].startswith("attention weight<br>")
+    assert marker["colorbar"]["title"]["text"].startswith("attention weight, ")
+    assert marker["colorbar"]["orientation"] == "h"  # right above the picture, however wide that is
     assert marker["showscale"]
     assert marker["colorscale"][0] == [0, "rgb(68,1,84)"]
     assert marker["colorscale"][-1] == [1, "rgb(253,231,37)"]
@@ -148,8 +149,10 @@ def test_the_query_is_outlined() -> None:
 
 def test_the_facts_are_on_the_figure_as_text() -> None:
     made = heat(facts=(("model", "<b>mine</b> & co"), ("head", "3")))
-    title = spec(heat_figure(made))["layout"]["title"]["text"].replace("<br>", " ")
-    assert title == "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head: 3; opacity 0.5"
+    title = spec(heat_figure(made))["layout"]["title"]["text"]
+    assert title.replace("<br>", " ") == (
+        "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head 3; opacity 0.5"
+    )
     assert "title" not in spec(heat_figure(made, caption=False))["layout"]
 
 

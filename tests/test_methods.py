@@ -278,9 +278,14 @@ def test_options_of_one_name_are_read_alike():
 
 
 FACTS = [
-    ("attention", {}, {"layer": "1 of 0–1", "head fusion": "mean"}, ["head"]),
+    ("attention", {}, {"layer": "1 (of 2, counted from 0)", "head fusion": "mean"}, ["head"]),
     ("attention", {"head": -1}, {"head": "2"}, ["head fusion"]),
-    ("rollout", {}, {"residual": "0.5", "first layer": "0 of 0–1"}, ["discard", "discard ratio"]),
+    (
+        "rollout",
+        {},
+        {"residual": "0.5", "first layer": "0 (of 2, counted from 0)"},
+        ["discard", "discard ratio"],
+    ),
     ("rollout", {"discard_ratio": 0.5}, {"discard": "row", "discard ratio": "0.5"}, []),
 ]
 

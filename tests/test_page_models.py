@@ -84,7 +84,7 @@ def test_offers_a_model_of_one_size_only_what_it_takes(page):
     assert "aspect" not in [*page.selectbox(key="fit").options, page.selectbox(key="fit").value]
     assert FIT_WORDS["aspect"] not in page.selectbox(key="fit").options
     assert not page.select_slider
-    assert "32 × 48 pixels and nothing else" in texts(page)
+    assert "48 × 32 pixels (width × height) and nothing else" in texts(page)
 
 
 @pytest.mark.parametrize("name", own_weights.TRAINED)

@@ -106,7 +106,8 @@ def _choose_size(vit: models.AnyViT) -> models.AnyViT:
     """The model with pictures fitted to a square of the chosen side, where it takes any size."""
     (patch, _), own = vit.patch_size, vit.image_size[0]
     if not vit.any_size:
-        st.caption(f"It takes {own} × {vit.image_size[1]} pixels and nothing else.")
+        width = vit.image_size[1]
+        st.caption(f"It takes {width} × {own} pixels (width × height) and nothing else.")
         return vit
     sides = sorted({own, *(patch * count for count in PATCHES_A_SIDE)})
     if st.session_state.get("side") not in sides:

@@ -212,7 +212,10 @@ def _scale_of(
 def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:
     """One heading, and what a patch that is picked will do."""
     rows, cols = record.layout.grid
-    grid = f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches."
+    grid = (
+        f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches"
+        f" (width × height {record.input_words})."
+    )
     pick = "**Pick a patch**, on either picture, to see what it attends to."
     if method.needs_gradient:
         words = f"What speaks for the {record.target}"
