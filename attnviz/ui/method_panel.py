@@ -115,15 +115,15 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
 
 
 def _pca(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
-    component = left.selectbox(
+    chosen = left.selectbox(
         "Components",
-        [None, *range(COMPONENTS)],
+        ["all", *range(COMPONENTS)],  # None would be a choice that can be cleared
         key="component",
         persist_state="session",
-        format_func=lambda at: "0, 1, 2 as red, green, blue" if at is None else f"{at} alone",
+        format_func=lambda at: "0, 1, 2 as red, green, blue" if at == "all" else f"{at} alone",
         help=METHODS[method].options["component"].help,
     )
-    return {"component": component}
+    return {"component": None if chosen == "all" else chosen}
 
 
 def _plain(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
