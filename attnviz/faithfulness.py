@@ -188,13 +188,18 @@ def _require_whole(name: str, value: object, least: int) -> None:
 
 
 def _require_together(vit: LoadedViT, record: AttentionRecord, heats: Sequence[Heatmap]) -> None:
-    """Refuse a map of another picture, or a record of another model."""
+    """Refuse a map of another picture or of colours, or a record of another model."""
     if vit.name != record.model:
         raise BadOption(
             f"The record was made by {record.model}, but this model is {vit.name}: give the model"
             " that saw the picture."
         )
     for heat in heats:
+        if heat.in_colour:
+            raise BadOption(
+                f"{heat.title} has three values a patch, which put patches in no order: give one"
+                " component alone."
+            )
         if heat.grid != record.layout.grid:
             (rows, cols), (own_rows, own_cols) = heat.grid, record.layout.grid
             raise BadOption(
