@@ -10,7 +10,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from attnviz.colour import DOT
 from attnviz.curves import Curves
-from attnviz.paper import GAP, LINE, PlotPaper, Sheet, printed, wrap
+from attnviz.paper import GAP, LINE, PlotPaper, Sheet, printed
+from attnviz.typeset import wrap
 
 HEIGHT = 0.6
 """Of the plot with its axes, over its width; the legend comes on top."""

@@ -9,7 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from attnviz.colour import DOT
 from attnviz.metrics import DEPTH, HeadMetrics, Metric
-from attnviz.paper import GAP, LINE, TYPE, PlotPaper, Sheet, printed, wrap
+from attnviz.paper import GAP, LINE, PlotPaper, Sheet, printed
+from attnviz.typeset import TYPE, wrap
 
 HEIGHT = 0.62
 """Of the plot, axes and all, over its width."""

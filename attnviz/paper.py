@@ -16,9 +16,7 @@ import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
-from matplotlib.textpath import text_to_path
 from PIL import Image
 
 from attnviz.colour import bounded, colour_bar, overlay, stretched, ticks
@@ -28,10 +26,10 @@ from attnviz.heatmap import Heatmap
 from attnviz.legend import legend
 from attnviz.mass import MassMask, mass_mask
 from attnviz.scale import Scale, within
+from attnviz.typeset import TYPE, clean, text_width, wrap
 
-TYPE = 6.0
-"""Size of all text, in points like the next three; journals ask for 5 to 7."""
 LINE = 8.0
+"""Of text, in points like the next two."""
 GAP = 4.0
 BAR = 6.0
 TALLEST_MM = 150.0
@@ -124,7 +122,7 @@ def printed(
     fonts: Sequence[str] = (FONT,),
 ) -> bytes:
     """What `make` draws, with this file's settings, as a file with title and manifest inside."""
-    title, facts = _clean(title), _clean(manifest)
+    title, facts = clean(title), clean(manifest)
     metadata: dict[str, dict[str, str | None]] = {
         "png": {"Title": title, "Description": facts, "Software": "attnviz"},
         "svg": {"Title": title, "Description": facts, "Date": None},
@@ -273,36 +271,3 @@ class Sheet:
         """One line of text in the upper part of a line's height."""
         baseline = 1 - (top + TYPE / 72 * self.dpi) / self.height
         self.figure.text(x / self.width, baseline, text, ha=align, va="baseline")
-
-
-def text_width(text: str) -> float:
-    """How wide a line of text is printed, in points."""
-    font = FontProperties(family=families(text) or [FONT], size=TYPE)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return float(width)
-
-
-def wrap(text: str, room: float) -> list[str]:
-    """Break a text into lines of at most `room` points: between words, else inside one."""
-    lines: list[str] = []
-    line = ""
-    for word in _clean(text).split():
-        joined = f"{line} {word}" if line else word
-        if text_width(joined) <= room:
-            line = joined
-            continue
-        if line:
-            lines.append(line)
-        while text_width(word) > room and len(word) > 1:
-            fits = 1
-            while text_width(word[: fits + 1]) <= room:
-                fits += 1
-            lines.append(word[:fits])
-            word = word[fits:]
-        line = word
-    return [*lines, line] if line else lines
-
-
-def _clean(text: str) -> str:
-    """Without characters that can't be printed, which neither a font nor XML could take."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -28,9 +28,10 @@ from attnviz.export import RENDERERS, file_stem, render, render_mask, render_png
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.paper import LINE, TYPE, Paper, PlotPaper, text_width, wrap
+from attnviz.paper import LINE, Paper, PlotPaper
 from attnviz.plot_export import DEPTH_KINDS, depth_stem, render_depth, render_table, save_depth
 from attnviz.scale import Scale
+from attnviz.typeset import TYPE, text_width, wrap
 from tests.test_methods import random_maps, record_of
 
 FACTS = (
@@ -331,7 +332,7 @@ def test_the_mask_is_a_picture_with_its_facts_inside() -> None:
     expected = np.zeros((20, 40))
     expected[:, 10:20] = 255
     np.testing.assert_array_equal(np.asarray(file), expected)
-    assert file.info["Title"].startswith("Attention; layer 3 of 0–11")
+    assert file.info["Title"].startswith("Attention; layer 3 (of 12, counted from 0)")
     assert json.loads(file.info["Description"])["drawn"]["outline"]["mass"] == 0.9
     with pytest.raises(BadOption, match="at least 0"):
         render_mask(heat([[1, -1]]))

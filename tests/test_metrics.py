@@ -226,7 +226,10 @@ def test_the_result_says_where_it_comes_from_and_cannot_be_changed():
     found = head_metrics(record).named("cat.jpg")
     said, note = found.caption("distance")
     assert said.startswith("Mean attention distance, prefix dropped; each dot a head")
-    assert "picture: cat.jpg; model: by hand; input: 32 × 48 pixels; grid: 2 × 3 patches" in said
+    assert (
+        "picture: cat.jpg; model: by hand; input: 48 × 32 pixels, enlarged from 3 × 2; grid: 2 rows × 3 columns of patches"
+        in said
+    )
     assert note == "Note: random weights: these numbers mean nothing"
     with pytest.raises(ValueError, match="read-only"):
         found["distance"][0, 0] = 1

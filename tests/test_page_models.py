@@ -93,7 +93,7 @@ def test_a_digit_is_named_by_the_models_that_come_along(page, name):
     calm(widget(page, "Sample").set_value("digit-3").run())
     assert not page.error and not page.warning
     assert re.search(r"It says: \*\*3\*\* (8|9)\d%", texts(page))
-    assert "32 × 32 pixels and nothing else" in texts(page)
+    assert "32 × 32 pixels (width × height) and nothing else" in texts(page)
     assert not page.select_slider and FIT_WORDS["aspect"] not in page.selectbox(key="fit").options
     assert (picker(page, "patches")["rows"], picker(page, "mosaic")["rows"]) == ([0, 7], [0, 3])
     calm(page.toggle(key="random").set_value(True).run())
