@@ -45,9 +45,10 @@ VIEWS = ("All heads", "Heads in numbers", "Object mask")
 """What can be seen below the map."""
 
 INTRODUCTION = """\
-A picture is cut into patches, and each patch becomes a *token*. In every layer, each *head* lets
-each token gather from the others, by weights that sum to 1: its **attention**. Here you see the
-weights that the model really used. They say where it gathers from, not why it decides.
+A picture is cut into patches, and each becomes a *token*; one more, the *class token*, stands for
+the whole picture. In every layer, each *head* lets each token gather from the others, by weights
+that sum to 1: its **attention**. These are the weights that the model really used: where it gathers
+from, not why it decides.
 
 **Start here:** pick a patch on a picture, move the layer, or open one of the heads at the bottom.
 Your own picture and other models: in the sidebar.
@@ -212,10 +213,7 @@ def _scale_of(
 def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:
     """One heading, and what a patch that is picked will do."""
     rows, cols = record.layout.grid
-    grid = (
-        f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches"
-        f" (width × height {record.input_words})."
-    )
+    grid = f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches."
     pick = "**Pick a patch**, on either picture, to see what it attends to."
     if method.needs_gradient:
         words = f"What speaks for the {record.target}"
@@ -250,4 +248,5 @@ def _show_provenance(record: AttentionRecord) -> None:
     """What the weights are, where they ran, and what the model says of the picture."""
     named = ", ".join(f"**{label}** {share:.0%}" for label, _, share in record.predictions)
     says = f" It says: {named}." if named else ""
-    st.caption(f"**{record.model}** on {record.device}. {record.weights}{says}")
+    seen = f" Seen as {record.input_words} (width × height)."
+    st.caption(f"**{record.model}** on {record.device}. {record.weights}{seen}{says}")
