@@ -197,19 +197,21 @@ def _framed(figure: go.Figure, width: float, **shape: Any) -> None:
 def captioned(figure: go.Figure, texts: Sequence[str]) -> go.Figure:
     """The figure with texts above it, wrapped."""
     lines = [line for text in texts for line in wrap(text, LINE)]
-    return figure.update_layout(
-        title={
-            "text": "<br>".join(escape(line) for line in lines),
-            "font": {"size": 12},
-            "x": 0,
-            "xref": "paper",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 16},
-        },
-        margin={"t": BAR + 24 + 17 * len(lines)},
+    # No title: Plotly cuts off the upper lines of a long one.
+    figure.add_annotation(
+        text="<br>".join(escape(line) for line in lines),
+        font={"size": 12},
+        align="left",
+        showarrow=False,
+        xref="paper",
+        x=0,
+        xanchor="left",
+        yref="paper",
+        y=1,
+        yanchor="bottom",
+        yshift=BAR,
     )
+    return figure.update_layout(margin={"t": BAR + 20 + 17 * len(lines)})
 
 
 def _data_uri(picture: Image.Image) -> str:
@@ -257,5 +259,6 @@ def _colour_bar(
 def _above(settings: dict[str, Any], label: str) -> dict[str, Any]:
     """The same colour bar lying right above the picture, at every width of the page."""
     place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "ypad": 4}
+    place |= {"xpad": 30, "ticklabeloverflow": "allow"}  # room for half a number at each end
     title = {"text": "<br>".join(wrap(label, LINE)), "side": "top"}
     return settings | {"colorbar": settings["colorbar"] | place | {"title": title}}

@@ -149,11 +149,11 @@ def test_the_query_is_outlined() -> None:
 
 def test_the_facts_are_on_the_figure_as_text() -> None:
     made = heat(facts=(("model", "<b>mine</b> & co"), ("head", "3")))
-    title = spec(heat_figure(made))["layout"]["title"]["text"]
+    title = spec(heat_figure(made))["layout"]["annotations"][0]["text"]
     assert title.replace("<br>", " ") == (
         "Attention; model: &lt;b&gt;mine&lt;/b&gt; &amp; co; head 3; opacity 0.5"
     )
-    assert "title" not in spec(heat_figure(made, caption=False))["layout"]
+    assert "annotations" not in spec(heat_figure(made, caption=False))["layout"]
 
 
 def test_wrong_options_are_refused() -> None:
@@ -185,7 +185,7 @@ def test_the_camera_saves_an_svg_by_that_name() -> None:
 def test_warnings_opacity_and_smoothing_are_on_the_chart():
     made = heat(notes=("random weights: this map means nothing",))
     drawn = spec(heat_figure(made, alpha=0.25, interpolation="bilinear"))
-    title = drawn["layout"]["title"]["text"]
+    title = drawn["layout"]["annotations"][0]["text"]
     assert "random weights: this map means nothing" in title
     assert "opacity 0.25" in title
     bar = next(t["marker"]["colorbar"] for t in drawn["data"] if "colorbar" in t["marker"])

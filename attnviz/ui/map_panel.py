@@ -50,7 +50,7 @@ def show_map(
                 f"Opacity {look.alpha:g}: the map's colours are mixed with the picture's.",
                 width="content",
             )
-            st.button("Show the colours alone", key="alone", type="tertiary", on_click=show_alone)
+            st.button("Show the colours alone", key="alone", on_click=show_alone)
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
     st.caption(_sentence(heat, ground))

@@ -65,6 +65,9 @@ def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> di
         "Head",
         choices,
         key="head",
+        help="Each layer has several heads, each with weights of its own. *All heads* are made one "
+        "map, patch by patch (head fusion): by the mean of their weights, the highest or the "
+        "lowest.",
         persist_state="session",
         format_func=lambda head: f"all heads, {head}" if head in HEAD_FUSIONS else f"head {head}",
     )
@@ -77,7 +80,12 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
     of = METHODS[method].options
     first_layer, last_layer = _choose_span(record, left)
     fusion = right.selectbox(
-        "Heads become one map by their", HEAD_FUSIONS, key="fusion", persist_state="session"
+        "Heads become one map by their",
+        HEAD_FUSIONS,
+        key="fusion",
+        persist_state="session",
+        help="Head fusion: the mean of the heads' weights, their highest or their lowest, taken "
+        "for each pair of tokens before layers are multiplied.",
     )
     with right.popover("More options"):
         return {
@@ -92,7 +100,9 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
                 0.05,
                 key="residual",
                 persist_state="session",
-                help=of["residual"].help,
+                help="Beside its attention, a layer passes each token on as it was (the residual "
+                "connection). This is that part's weight; at 0 only attention counts, at 1 nothing "
+                "moves.",
             ),
             "discard_ratio": st.slider(
                 "Discard",
@@ -102,11 +112,15 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
                 0.05,
                 key="discard_ratio",
                 persist_state="session",
-                help=of["discard_ratio"].help,
+                help="This share of the weakest weights between patches is set to 0 in each layer, "
+                "so that many faint ones do not drown the few strong ones. The rest is scaled up "
+                "to sum to 1 again.",
             ),
             "discard": st.radio(
                 "Discard the weakest",
                 of["discard"].choices,
+                help="Which weights count as the weakest: those of each row, so that every token "
+                "loses as many, or those of the whole map. Nothing is discarded at 0.",
                 key="discard",
                 persist_state="session",
                 format_func={"row": "of each row", "global": "of the whole map"}.__getitem__,

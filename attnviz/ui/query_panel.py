@@ -43,7 +43,8 @@ def _choose_name(ground: Ground) -> None:
         key=key,
         on_change=ask,
         help="The **class token** gathers what the model says of the whole picture. A **register** "
-        "is an extra token without a place.",
+        "is an extra token without a place. The **mean of all patches** is the average of what "
+        "each patch attends to.",
     )
 
 
