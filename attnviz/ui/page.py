@@ -34,6 +34,7 @@ from attnviz.ui.query_panel import choose_query
 from attnviz.ui.sinks_panel import leave_out_sinks
 from attnviz.ui.state import Picture, sample_picture
 from attnviz.ui.target_panel import Wish, choose_target
+from attnviz.ui.trust_panel import show_trust
 
 PANORAMA = 2.2
 """Width over height from which two pictures are shown below each other."""
@@ -41,7 +42,7 @@ PANORAMA = 2.2
 TILES_UNIT = METHODS["attention"].unit
 """What the tiles of all heads show."""
 
-VIEWS = ("All heads", "Heads in numbers", "Object mask")
+VIEWS = ("All heads", "Heads in numbers", "Object mask", "Can I trust this map?")
 """What can be seen below the map."""
 
 INTRODUCTION = """\
@@ -180,6 +181,8 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
             show_heads(metrics.named(st.session_state.seen_name))
         case "Object mask":
             _show_masks(seen, heat, asked, ground)
+        case "Can I trust this map?":
+            show_trust(None if run is None else run.vit, aimed.record, heat, status)
         case _:
             show_mosaic(tiles, look, shared, asked.head, asker)
 

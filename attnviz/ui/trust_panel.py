@@ -1,0 +1,95 @@
+"""Can I trust this map? The score as patches go, or come back, in the order of the map."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator as Place
+
+from attnviz import figures, plot_export
+from attnviz.contract import LoadedViT
+from attnviz.curve_figure import curve_figure
+from attnviz.curves import MODES, Mode
+from attnviz.errors import BadOption
+from attnviz.explain import Explanation
+from attnviz.faithfulness import Faithfulness, faithfulness
+from attnviz.record import AttentionRecord
+from attnviz.ui.figure_files import FORMATS
+
+STEPS, ORDERS = 8, 3
+"""Of the page's test: few, because somebody waits for it; the command line takes any number."""
+
+MODE_WORDS: dict[Mode, str] = {
+    "deletion": "Deletion: the highest patches go first",
+    "insertion": "Insertion: the highest patches come first",
+}
+
+
+def show_trust(
+    vit: LoadedViT | None, record: AttentionRecord, heat: Explanation, status: Place
+) -> None:
+    """A button that runs the test, and what it found; a move of any widget stops it."""
+    if vit is None:
+        raise BadOption("This test runs the model again: mend what failed above first.")
+    st.caption(
+        "If a map points at what the model uses, its answer changes soon when the highest patches "
+        "are taken from the picture, sooner than when patches go in random order."
+    )
+    mode: Mode = st.radio(
+        "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
+    )
+    asked = (mode, heat.facts)
+    kept: dict[object, Faithfulness] = st.session_state.setdefault("trust", {})
+    passes = (1 + ORDERS) * (STEPS - 1)
+    label = f"Run the model on about {passes} altered pictures"
+    if st.button(label, icon=":material/science:", disabled=asked in kept):
+        kept.clear()  # one result is enough to keep for each visitor
+
+        def progress(done: int, total: int) -> None:
+            status.progress(done / total, f"Testing the map: picture {done} of {total}")
+
+        try:
+            kept[asked] = faithfulness(
+                vit, record, heat, mode=mode, steps=STEPS, orders=ORDERS, progress=progress
+            )
+        finally:
+            status.empty()
+    if (found := kept.get(asked)) is not None:
+        _show(found)
+
+
+def _show(found: Faithfulness) -> None:
+    st.plotly_chart(
+        curve_figure(found, caption=False),
+        theme=None,
+        config=figures.camera("faithfulness"),
+        alt=f"{found.score} against the share of patches, for the map and for random orders",
+    )
+    st.markdown(verdict(found))
+    for note in found.notes:
+        st.caption(f":material/warning: {note}")
+    suffix, mime = FORMATS["PDF"]
+    st.download_button(
+        "Download as PDF",
+        data=lambda: plot_export.render_curves(found, suffix),
+        file_name=f"faithfulness{suffix}",
+        mime=mime,
+        on_click="ignore",
+        icon=":material/download:",
+    )
+
+
+def verdict(found: Faithfulness) -> str:
+    """What the areas say, in a sentence: of deletion the smaller is the better."""
+    low, high = float(found.random_areas.min()), float(found.random_areas.max())
+    area, random = found.area, f"{low:.3f} to {high:.3f} in {len(found.random)} random orders"
+    falling = found.mode == "deletion"
+    if low <= area <= high:
+        words = "no better than chance"
+    elif (area < low) == falling:
+        words = "better than chance"
+    else:
+        words = "worse than chance"
+    return (
+        f"**{found.title}: {words}.** The area under the curve of the {found.score} is"
+        f" {area:.3f}, against {random}; {'less' if falling else 'more'} is better."
+    )
