@@ -21,6 +21,10 @@ HELD_LIMIT = 1.5
 """Memory of a record of factors, over the bytes of its queries and keys."""
 
 
+RELEVANCE_LIMIT, PEAK_LIMIT = 4.0, 1.0
+"""Of a relevance map: time over the forward pass, and GB above the model."""
+
+
 @dataclass(frozen=True)
 class Line:
     """One promise: what was measured, its limit, and each round's ratio."""
@@ -57,7 +61,7 @@ def main() -> int:
     if options.threads:
         torch.set_num_threads(options.threads)
     held = memory.ask(memory.HELD)
-    peaks = {name: memory.ask(name) for name in rivals.JOBS}
+    peaks = {name: memory.ask(name) for name in rivals.JOBS | rivals.GRADIENTS}
     subject = Subject.load()
     watch = Watch()
     ratios, passes = speed.measure(subject, options.rounds)
@@ -68,6 +72,11 @@ def main() -> int:
     print(f"The model's own fused forward pass took {median(passes):.2f} s.")
     print(f"Other processes took {others:.0%} of the processors' time.\n")
     lines = [Line(f"{name} / forward pass", limit, ratios[name]) for name, limit in LIMITS.items()]
+    ours = next(iter(rivals.GRADIENTS))
+    lines.append(
+        Line("relevance map, picture to map / forward pass", RELEVANCE_LIMIT, ratios[ours])
+    )
+    lines.append(Line("peak memory of that, in GB", PEAK_LIMIT, [peaks[ours] / 1e9]))
     lines.append(Line("memory of a record / its queries and keys", HELD_LIMIT, [held]))
     print("| what | at most | measured |\n| --- | --- | --- |")
     print(*lines, sep="\n")
@@ -75,6 +84,10 @@ def main() -> int:
     print("\n| rollout of the class token, picture to map | time / forward pass | peak memory |")
     print("| --- | --- | --- |")
     for name in rivals.JOBS:
+        print(f"| {name} | {ratio(ratios[name])} | {peaks[name] / 1e6:.0f} MB |")
+    print("\n| relevance of the class token, picture to map | time / forward pass | peak memory |")
+    print("| --- | --- | --- |")
+    for name in rivals.GRADIENTS:
         print(f"| {name} | {ratio(ratios[name])} | {peaks[name] / 1e6:.0f} MB |")
     print(f"\n{speed.MEAN_QUERY}: {ratio(ratios[speed.MEAN_QUERY])} forward passes.")
     print(f"The three maps differ by at most {disagreement(subject):.1g} of their range.")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import psutil
 
 from attnviz import observe
-from benchmarks.rivals import JOBS
+from benchmarks.rivals import GRADIENTS, JOBS
 from benchmarks.subject import Subject
 
 HELD = "held"
@@ -63,7 +63,9 @@ def peak(job: Callable[[], object]) -> int:
 def main(question: str) -> None:
     """Answer one question."""
     subject = Subject.load()
-    print(held(subject) if question == HELD else peak(lambda: JOBS[question](subject)))
+    print(
+        held(subject) if question == HELD else peak(lambda: (JOBS | GRADIENTS)[question](subject))
+    )
 
 
 if __name__ == "__main__":

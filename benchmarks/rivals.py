@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torchxai import AttentionRollout
 
-from attnviz import explain, observe
+from attnviz import explain, observe, similarity_to
 from benchmarks.subject import Subject
 
 
@@ -41,6 +41,22 @@ def torchxai(subject: Subject) -> np.ndarray:
     return rollout(subject.tensor)
 
 
+def relevance(subject: Subject) -> np.ndarray:
+    """The pass with its gradients, and the relevance of the class token: from picture to map."""
+    record = observe(subject.vit, subject.image, keep="factors", target=similarity_to("cls"))
+    return explain(record, "relevance", query="cls").values
+
+
+def dense_relevance(subject: Subject) -> np.ndarray:
+    """The same with every map and every gradient built, and multiplied as whole matrices."""
+    record = observe(subject.vit, subject.image, keep="maps", target=similarity_to("cls"))
+    gradients = [layer.gradient.block(0, layer.tokens) for layer in record.layers]
+    product = torch.eye(record.layout.tokens)
+    for layer, gradient in zip(record.layers, gradients, strict=True):
+        product = product + (gradient * layer.probs()).relu().mean(0) @ product
+    return record.layout.to_grid(product[0]).numpy()
+
+
 JOBS: dict[str, Callable[[Subject], object]] = {
     "the model's own pass": Subject.forward,
     "attnviz, factors kept": ours,
@@ -48,3 +64,9 @@ JOBS: dict[str, Callable[[Subject], object]] = {
     "torchxai-explain 0.3 (rollout only)": torchxai,
 }
 """What is compared, beside the pass that all of them need."""
+
+GRADIENTS: dict[str, Callable[[Subject], object]] = {
+    "attnviz, two factors of each gradient": relevance,
+    "every map and gradient built": dense_relevance,
+}
+"""One relevance map, two ways."""

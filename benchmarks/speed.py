@@ -8,7 +8,7 @@ from functools import partial
 from statistics import fmean
 
 from attnviz import explain, observe
-from benchmarks.rivals import JOBS
+from benchmarks.rivals import GRADIENTS, JOBS
 from benchmarks.subject import Subject, seconds
 
 Ratios = dict[str, list[float]]
@@ -41,7 +41,7 @@ def measure(subject: Subject, rounds: int) -> tuple[Ratios, list[float]]:
                 for layer in layers
             ],
             MEAN_QUERY: lambda: [layer.rows(patches) for layer in record.layers],
-            **{name: partial(job, subject) for name, job in JOBS.items()},
+            **{name: partial(job, subject) for name, job in (JOBS | GRADIENTS).items()},
         }
 
     one_round(subject, jobs(0))  # the first of anything is slower
