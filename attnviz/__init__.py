@@ -13,7 +13,7 @@ from attnviz.errors import (
     UnknownName,
     UnsupportedModel,
 )
-from attnviz.explain import Explanation, explain, observe
+from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness, compare_maps, faithfulness
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
@@ -45,6 +45,7 @@ __all__ = [
     "UnknownName",
     "UnsupportedModel",
     "compare_maps",
+    "estimate",
     "explain",
     "faithfulness",
     "find_sinks",

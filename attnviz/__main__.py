@@ -25,7 +25,7 @@ from attnviz.arguments import (
 )
 from attnviz.contract import LoadedViT
 from attnviz.errors import AttnVizError, BadOption
-from attnviz.explain import explain, observe
+from attnviz.explain import estimate, explain, observe
 from attnviz.images import open_image
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
@@ -82,9 +82,13 @@ def _draw(given: argparse.Namespace) -> None:
     if other is not None:
         target = similarity_to(other)
     record = observe(
-        vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress()
+        vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress("layer")
     )
-    heat = explain(record, given.method, query=query, **asked).named(Path(given.picture).name)
+    needed = estimate(record, given.method, **asked)
+    if needed and sys.stderr.isatty():
+        print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
+    heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
+    heat = heat.named(Path(given.picture).name)
     made = faithfulness_command.run(vit, record, heat, given) if "mode" in given else heat
     made.save(output, **drawing)
     _say(f"{output}: {made.summary}; on {record.device}")
@@ -100,11 +104,12 @@ def _require_places(
     query: Query | None,
 ) -> None:
     """Refuse a layer, a head or a token that does not exist, before the model runs."""
-    layers: Any = SimpleNamespace(layers=vit.sites)  # how many, and their heads: as in a record
-    settle(given.method, METHODS[given.method].options, asked, layers)
+    height, width = vit.view(image, given.fit).tensor.shape[-2:]
+    # How many layers and heads, and which tokens: as in a record.
+    places: Any = SimpleNamespace(layers=vit.sites, layout=vit.layout(height, width))
+    settle(given.method, METHODS[given.method].options, asked, places)
     if query is not None:
-        height, width = vit.view(image, given.fit).tensor.shape[-2:]
-        vit.layout(height, width).query_tokens(query)
+        places.layout.query_tokens(query)
 
 
 def _say(line: str) -> None:
@@ -164,14 +169,14 @@ def _require_target(given: argparse.Namespace) -> None:
         raise BadOption(f"--method {given.method} has no use for a target: leave it out.")
 
 
-def _progress() -> Any:
-    """A line that counts layers, where somebody is watching."""
+def _progress(what: str) -> Any:
+    """A line that counts layers or tokens, where somebody is watching."""
     if not sys.stderr.isatty():
         return None
 
     def show(done: int, total: int) -> None:
         end = "\n" if done == total else ""
-        print(f"\rlayer {done} of {total}", end=end, file=sys.stderr, flush=True)
+        print(f"\r{what} {done} of {total}", end=end, file=sys.stderr, flush=True)
 
     return show
 

@@ -19,6 +19,7 @@ from attnviz.images import open_image
 from attnviz.mass import mass_mask
 from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
+from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
 from attnviz.tap import Progress
 from attnviz.target import Target, require_target
@@ -109,24 +110,24 @@ def explain(
     method: str = "attention",
     *,
     query: Query | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Explanation:
-    """One method's map for one query, over the patches; cheap and pure.
+    """One method's map for one query, over the patches; pure, and cheap unless `estimate` warns.
 
     Args:
         record: what `observe` gave.
         method: a name in `METHODS`.
         query: `"cls"`, `"mean"` (all patches), a prefix token's name, or a patch (row, col); if
             left out, the class token, or the mean where there is none.
+        progress: called with (done, all) by a long method; may raise, to stop.
         options: the method's own, see `METHODS[method].options`.
 
     Raises:
         UnknownName: no such method, query, layer, head or option.
         BadOption: an option's value is out of range.
     """
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    chosen = METHODS[method]
+    chosen = _method(method)
     if chosen.needs_gradient and record.target is None:
         raise BadOption(
             f"{chosen.label} explains a target, and this record was made without one: observe the"
@@ -135,8 +136,10 @@ def explain(
     query = record.layout.default_query if query is None else query
     settled = settle(method, chosen.options, options, record)
     tokens = record.layout.query_tokens(query)
-    values = chosen.compute(record, tokens, **settled)
-    notes = ["random weights: this map means nothing"] if record.random else []
+    hears = {} if chosen.estimate is None else {"progress": progress}
+    found = chosen.compute(record, tokens, **settled, **hears)
+    values, said = (found.tokens, found.notes) if isinstance(found, Values) else (found, ())
+    notes = [*(["random weights: this map means nothing"] if record.random else []), *said]
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
     on_grid = rearrange(record.layout.to_grid(values), "... row col -> row col ...")
@@ -157,6 +160,19 @@ def explain(
         note = "the patch that asks lies in the padding, beside the picture"
         return replace(heat, notes=(*heat.notes, note))
     return heat
+
+
+def estimate(record: AttentionRecord, method: str, **options: Any) -> Estimate | None:
+    """How long `explain` would take with these options; None for a method that is never long."""
+    chosen = _method(method)
+    settled = settle(method, chosen.options, options, record)
+    return None if chosen.estimate is None else chosen.estimate(record, **settled)
+
+
+def _method(name: str) -> Method:
+    if name not in METHODS:
+        raise unknown("method", name, METHODS)
+    return METHODS[name]
 
 
 def _meets(box: Box, size: tuple[int, int]) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from operator import index
 
 from einops import rearrange
-from jaxtyping import Int, Shaped
-from torch import Tensor, arange, cartesian_prod
+from jaxtyping import Float64, Int, Shaped
+from torch import Tensor, arange, block_diag, cartesian_prod, eye, float64, kron
 
 from attnviz.errors import BadOption, UnknownName, unknown
 
@@ -86,6 +86,21 @@ class TokenLayout:
         rows, cols = self.grid
         return cartesian_prod(arange(rows), arange(cols))
 
+    def pooled(self, side: int | None) -> TokenLayout:
+        """The layout with patches pooled to at most `side` rows and columns, as near its shape."""
+        share = 1.0 if side is None else min(1.0, side / max(self.grid))
+        rows, cols = (max(1, round(count * share)) for count in self.grid)
+        return TokenLayout(self.prefix, (rows, cols))
+
+    def parts(self, pooled: TokenLayout) -> Float64[Tensor, "token part"]:
+        """How much of each token lies in each token of a pooled layout: the area, for patches.
+
+        Parts are equal in size, so that a patch may lie in two or four. Prefix tokens stay as they
+        are.
+        """
+        down, across = map(_overlaps, self.grid, pooled.grid)
+        return block_diag(eye(len(self.prefix), dtype=float64), kron(down, across))
+
     def query_tokens(self, query: object) -> range:
         """The tokens whose rows a query averages: one token, or every patch for `"mean"`."""
         if isinstance(query, str):
@@ -121,6 +136,13 @@ class TokenLayout:
             )
         patches = values[..., len(self.prefix) :]
         return rearrange(patches, "... (row col) -> ... row col", row=self.grid[0])
+
+
+def _overlaps(count: int, parts: int) -> Float64[Tensor, "count parts"]:
+    """How much of each of `count` unit lengths lies in each of as many equal parts."""
+    start = rearrange(arange(count, dtype=float64), "count -> count 1")
+    edges = arange(parts + 1, dtype=float64) * count / parts
+    return ((start + 1).minimum(edges[1:]) - start.maximum(edges[:-1])).clamp_min(0)
 
 
 def _as_cell(query: object) -> tuple[int, int]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
+import scipy.optimize
+import scipy.sparse
 
 Array = np.ndarray
 
@@ -200,3 +204,52 @@ def mass_mask(values: list[list[int]], threshold: Fraction) -> list[list[bool]]:
         kept.add(best)
         held += Fraction(values[best[0]][best[1]], total)
     return [[(row, col) in kept for col in range(len(values[0]))] for row in range(len(values))]
+
+
+def flow(maps: list[Array], *, tokens: list[int], targets: Iterable[int] | None = None) -> Array:
+    """The maximum flow from the query's tokens to each input on its own, by linear programs.
+
+    A variable for each edge; what flows into a node flows out of it again, but for the source
+    (which gives an equal part of 1 to each of the query's tokens) and the one input.
+    """
+    count, levels = maps[0].shape[-1], len(maps)
+    source, edges = "source", []  # (from, to, capacity)
+    edges += [(source, (levels, token), 1 / len(tokens)) for token in tokens]
+    for level, attention in enumerate(maps, start=1):
+        for i in range(count):
+            for j in range(count):
+                mean = sum(head[i, j] for head in attention) / len(attention)
+                edges.append(((level, i), (level - 1, j), mean / 2 + (i == j) / 2))
+    flows = []
+    for target in range(count) if targets is None else targets:
+        nodes = {node for edge in edges for node in edge[:2]} - {source, (0, target)}
+        row = {node: number for number, node in enumerate(sorted(nodes))}
+        balance = scipy.sparse.lil_array((len(nodes), len(edges)))
+        for number, (tail, head, _) in enumerate(edges):
+            if tail in row:
+                balance[row[tail], number] = -1
+            if head in row:
+                balance[row[head], number] = 1
+        solved = scipy.optimize.linprog(
+            [-float(head == (0, target)) for _, head, _ in edges],
+            A_eq=balance.tocsr(),
+            b_eq=np.zeros(len(nodes)),
+            bounds=[(0, capacity) for _, _, capacity in edges],
+        )
+        flows.append(-solved.fun)
+    return np.array(flows)
+
+
+def pooled(attention: Array, parts: list[dict[int, float]]) -> Array:
+    """A map (head, query, key) pooled: `parts` says how much of each token is in each part."""
+    out = np.zeros((len(attention), len(parts), len(parts)))
+    for h, (i, rows), (j, columns) in itertools.product(
+        range(len(attention)), enumerate(parts), enumerate(parts)
+    ):
+        mass = sum(
+            u * v * attention[h, query, key]
+            for query, u in rows.items()
+            for key, v in columns.items()
+        )
+        out[h, i, j] = mass / sum(rows.values())
+    return out

@@ -42,6 +42,8 @@ def picture(tmp_path):
          "rollout", {"query": "mean", "head_fusion": "max", "discard_ratio": 0.3, "residual": 0.2,
                      "discard": "global", "first_layer": 1, "last_layer": 10}),
         (["--method", "pca", "--component", "1"], "pca", {"component": 1}),
+        (["--method", "flow", "--query", "2,5", "--last-layer", "1", "--pool", "3", "--limit", "9"],
+         "flow", {"query": (2, 5), "last_layer": 1, "pool": 3}),
     ],
 )  # fmt: skip
 def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method, asked):
@@ -77,6 +79,15 @@ def test_each_kind_of_figure(picture, tmp_path, capsys, suffix):
     assert out.read_bytes().startswith(head)
     said = capsys.readouterr().out
     assert str(out) in said and "random weights" in said
+
+
+def test_a_long_method_says_so_and_counts(picture, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    out = tmp_path / "flow.npz"
+    assert main([str(picture), "-o", str(out), *TINY, "--method", "flow"]) == 0
+    said = capsys.readouterr().err
+    assert "Attention flow takes about 1 s" in said
+    assert "layer 12 of 12" in said and "token 0 of 25" in said and "token 25 of 25\n" in said
 
 
 def test_the_default_model_on_a_sample(tmp_path):
@@ -194,6 +205,8 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--head", "3", "--method", "rollout"], "no --head"),
     (["picture.png", "-o", "o.png", "--method", "pca", "--component", "3"], "numbered 0 to 2"),
     (["picture.png", "-o", "o.png", "--method", "pca", "--query", "1,b"], "ROW,COL"),
+    (["picture.png", "-o", "o.png", "--method", "flow", "--pool", "0"], "from 1"),
+    (["picture.png", "-o", "o.png", "--method", "flow", "--limit", "1e-6"], "limit=1."),
     (["picture.png", "-o", "x" * 300 + ".png"], "too long"),
     (["picture.png"], "--output"),
 ]

@@ -50,7 +50,7 @@ def test_every_method_is_offered_with_all_its_options(method, monkeypatch):
         page.session_state.method = method
         calm(page.run())
     name, options = asked[-1]
-    missing = METHODS[method].options.keys() - options - {"head_fusion"}
+    missing = METHODS[method].options.keys() - options - {"head_fusion", "limit"}
     assert name == method
     assert not missing, f"attnviz/ui/method_panel.py: give {sorted(missing)} of {method} widgets"
     assert _WIDGETS.keys() <= METHODS.keys()
@@ -142,6 +142,32 @@ def test_rollout_takes_its_options(page):
     expected = record_on(page).layers[0].probs().mean(0)[0, 1:].numpy()
     seen = np.array(picker(page, "map")["values"], dtype=float).ravel()
     assert seen == pytest.approx(expected, rel=5e-3)
+
+
+def test_flow_takes_its_options(page):
+    page.segmented_control(key="method").set_value("flow").run()
+    assert "Takes about 1 s" in texts(page)
+    calm(page.slider(key="span").set_value((1, 1)).run())
+    # Through one layer, an input gets what the edge to it holds.
+    edges = record_on(page).layers[1].probs().double().mean(0)[0].numpy() / 2
+    edges[0] += 0.5
+    seen = np.array(picker(page, "map")["values"], dtype=float).ravel()
+    assert seen == pytest.approx(edges[1:], rel=5e-3)
+    mosaic = picker(page, "mosaic")
+    assert (mosaic["rows"], mosaic["cols"]) == ([0, 2], [0, 2])
+
+
+def test_flow_pools_fine_grids_unless_told_not_to(page):
+    page.segmented_control(key="method").set_value("flow").run()
+    assert widget(page, "Patches pooled to").options == ["2 × 3, as they are"]
+    calm(page.select_slider(key="side").set_value(256).run())
+    pools = widget(page, "Patches pooled to")
+    assert pools.options == ["5 × 8", "10 × 14", "13 × 19, as they are"]
+    assert pools.value == 14 and "pooled to 10 × 14" in texts(page)
+    calm(pools.set_value(8).run())
+    assert "pooled to 5 × 8" in texts(page)
+    calm(widget(page, "Patches pooled to").set_value(0).run())
+    assert "were pooled" not in texts(page)
 
 
 def test_a_methods_options_outlive_a_look_at_another(page):

@@ -207,6 +207,32 @@ def test_what_was_asked_is_not_computed_again():
     assert kept.explain("rollout", query="cls") is not kept.explain("rollout", query="mean")
 
 
+def test_a_long_method_is_remembered_whoever_watched_it():
+    kept, seen = Observation.of(record()), []
+    first = kept.explain("flow", query="cls", progress=lambda done, total: seen.append(done))
+    assert seen[-8:] == list(range(8))
+    again = kept.explain("flow", query="cls", progress=lambda done, total: seen.append(done))
+    assert again is first and seen.count(7) == 1
+    assert kept.explain("flow", query="cls", pool=1) is not first
+    for row, col in np.ndindex(2, 3):  # the last answers are kept, and not all
+        for layer in range(3):
+            for last in range(layer, 3):
+                kept.explain("rollout", query=(row, col), first_layer=layer, last_layer=last)
+    assert kept.explain("flow", query="cls") is not first
+
+
+def test_a_stopped_map_is_not_remembered():
+    kept = Observation.of(record())
+
+    def stop(done, total):
+        raise Stopped
+
+    with pytest.raises(Stopped), kept.turn(lambda: None):
+        kept.explain("flow", query="cls", progress=stop)
+    with kept.turn(lambda: pytest.fail("still taken")):
+        assert kept.explain("flow", query="cls").values.sum() < 1
+
+
 def test_tiles_are_each_heads_row_without_prefix():
     kept = Observation.of(record())
     tiles = kept.tiles((1, 2))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attnviz.methods import (
     attention,
     attention_gradcam,
+    flow,
     gradcam,
     gradient_rollout,
     legrad,
@@ -21,6 +22,7 @@ from attnviz.methods.method import Method
 METHODS: Mapping[str, Method] = {
     "attention": attention.METHOD,
     "rollout": rollout.METHOD,
+    "flow": flow.METHOD,
     "relevance": relevance.METHOD,
     "gradient_rollout": gradient_rollout.METHOD,
     "attention_gradcam": attention_gradcam.METHOD,

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from attnviz.methods.options import Option
+from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
 
 
@@ -29,7 +30,7 @@ class Method:
     summary: str
     formula: str
     source: str
-    compute: Callable[..., Tensor]
+    compute: Callable[..., Tensor | Values]
     """(record, query tokens, **options) → one value a token, or three as (3, token)."""
     options: Mapping[str, Option] = field(default_factory=dict)
     needs_gradient: bool = False
@@ -44,3 +45,6 @@ class Method:
     """Whether, with these options, a token has three values: its red, green and blue."""
     remarks: Callable[[AttentionRecord, Tensor], tuple[tuple[str, str], ...]] = _nothing
     """(record, values) → what else there is to say of these values, as facts (name, words)."""
+    estimate: Callable[..., Estimate] | None = None
+    """(record, **options) → how long; a method that has it can be long, and takes `progress`,
+    called with (tokens done, tokens in all), 0 done while it prepares."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, assert_never
 from attnviz.errors import BadOption, UnknownName, unknown
 from attnviz.record import AttentionRecord
 
-Kind = Literal["layer", "head", "component", "choice", "fraction"]
+Kind = Literal["layer", "head", "component", "choice", "fraction", "side", "seconds"]
 
 COMPONENTS = 3
 """Components that can be asked for: as many as there are colours to mix."""
@@ -35,9 +35,9 @@ class Option:
         match self.kind:
             case "choice":
                 return str
-            case "fraction":
+            case "fraction" | "seconds":
                 return float
-            case "layer" | "head" | "component":
+            case "layer" | "head" | "component" | "side":
                 return int
         assert_never(self.kind)
 
@@ -59,6 +59,12 @@ class Option:
                 return None if value is None else _position(words, value, heads)
             case "component":
                 return None if value is None else _position(words, value, COMPONENTS)
+            case "side":
+                # A grid that is no larger has nothing to gain from it.
+                side = None if value is None else _count(words, value)
+                return None if side is None or max(record.layout.grid) <= side else side
+            case "seconds":
+                return _seconds(words, value)
         assert_never(self.kind)
 
     def _fraction(self, name: str, value: Any) -> float:
@@ -86,6 +92,26 @@ def settle(
         name: option.check(name, given.get(name, option.default), record)
         for name, option in options.items()
     }
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise BadOption(f"{name} is a whole number from 1; {value!r} came.")
+    return number
+
+
+def _seconds(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not number > 0:
+        raise BadOption(f"{name} is a number of seconds over 0; {value!r} came.")
+    return number
 
 
 def _position(name: str, value: Any, count: int) -> int:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -56,7 +57,7 @@ class Observation:
     """The picture as large as the screen needs it: a camera's would take a second at each run, and
     a thumbnail has fewer pixels than patches."""
     explain: Callable[..., Explanation]
-    """(method, query=…, **options), as `attnviz.explain`."""
+    """(method, query=…, progress=…, **options), as `attnviz.explain`."""
     tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
     """Each head's map for one query; read-only."""
     metrics: Callable[[], HeadMetrics]
@@ -70,7 +71,7 @@ class Observation:
         return cls(
             record,
             _for_screen(record.image),
-            lru_cache(32)(partial(explain, record)),
+            _remembering(record),
             lru_cache(32)(partial(_tiles, record)),
             lru_cache(1)(partial(head_metrics, record)),
         )
@@ -97,6 +98,22 @@ class Observation:
         record = self.record
         pixels = sum(image.width * image.height for image in (record.image, self.shown))
         return record.nbytes + record.view.tensor.nbytes + 3 * pixels
+
+
+def _remembering(record: AttentionRecord, count: int = 32) -> Callable[..., Explanation]:
+    """`explain` that keeps its last answers, whatever was watching their progress."""
+    kept: OrderedDict[object, Explanation] = OrderedDict()
+
+    def answer(method: str, *, progress: Progress | None = None, **asked: Any) -> Explanation:
+        key = (method, *sorted(asked.items()))
+        if key not in kept:
+            kept[key] = explain(record, method, progress=progress, **asked)
+        kept.move_to_end(key)
+        while len(kept) > count:
+            kept.popitem(last=False)
+        return kept[key]
+
+    return answer
 
 
 def _for_screen(image: Image.Image) -> Image.Image:

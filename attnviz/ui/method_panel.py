@@ -9,10 +9,16 @@ from typing import Any, cast
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
+from attnviz.explain import estimate
 from attnviz.methods import METHODS
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.methods.options import COMPONENTS
 from attnviz.record import AttentionRecord
+
+POOLS = (8, 14, 20, 28)
+"""Sides of the grids that patches can be pooled to."""
+
+AS_THEY_ARE = 0
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,27 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
         }
 
 
+def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    first_layer, last_layer = _choose_span(record, left)
+    (rows, cols), usual = record.layout.grid, METHODS[method].options["pool"].default
+    sides = [side for side in POOLS if side < max(rows, cols)]
+    words = {side: "{} × {}".format(*record.layout.pooled(side).grid) for side in sides}
+    # Where nothing has to be pooled, that is no choice against pooling on a finer grid.
+    words[usual if max(rows, cols) <= usual else AS_THEY_ARE] = f"{rows} × {cols}, as they are"
+    _within("pool", [*words], usual)
+    pool = right.selectbox(
+        "Patches pooled to",
+        words,
+        key="pool",
+        persist_state="session",
+        format_func=words.__getitem__,
+        help="The finer the grid, the longer it takes.",
+    )
+    options = {"first_layer": first_layer, "last_layer": last_layer, "pool": pool or None}
+    right.caption(f"Takes {estimate(record, method, **options)}. Any other choice stops it.")
+    return options
+
+
 def _pca(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     chosen = left.selectbox(
         "Components",
@@ -171,6 +198,7 @@ def _choose_layer(record: AttentionRecord, place: Place) -> int:
 
 
 def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
+    """From which layer to which; methods that have both share the widget's memory."""
     last = len(record.layers) - 1
     span = st.session_state.get("span")
     if not span or not 0 <= span[0] <= span[1] <= last:
@@ -186,6 +214,7 @@ def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
 _WIDGETS: dict[str, Callable[[str, AttentionRecord, Place, Place], dict[str, Any]]] = {
     "attention": _attention,
     "rollout": _rollout,
+    "flow": _flow,
     "pca": _pca,
 }
 """Methods with widgets of their own, in two places of a row; the others' are `_plain`."""

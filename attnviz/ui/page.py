@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,12 @@ from streamlit.delta_generator import DeltaGenerator as Place
 from attnviz.colour import colourise, stretched
 from attnviz.contract import Fit, LoadedViT
 from attnviz.errors import AttnVizError, BadOption
-from attnviz.explain import Explanation
+from attnviz.explain import Explanation, estimate
 from attnviz.methods import METHODS, Method
+from attnviz.methods.values import in_words
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
+from attnviz.tap import Progress
 from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.asked import Ground
@@ -161,10 +165,10 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
         choose_query(seen, ground)
         _show_provenance(record)
     place = st.empty()
-    with seen.turn(place.empty), status, st.spinner("Computing the map …", show_time=True):
+    with seen.turn(place.empty), _busy(aimed.record, asked, status) as progress:
         place.empty()  # a run that was cut off while it waited ends here
         tiles = seen.tiles(ground.query)
-        heat = aimed.explain(asked.method, query=ground.query, **asked.options)
+        heat = aimed.explain(asked.method, query=ground.query, progress=progress, **asked.options)
     # What others call the same picture is not kept with it.
     heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
@@ -185,6 +189,30 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
             show_trust(None if run is None else run.vit, aimed.record, heat, status)
         case _:
             show_mosaic(tiles, look, shared, asked.head, asker)
+
+
+@contextmanager
+def _busy(record: AttentionRecord, asked: Ask, status: Place) -> Iterator[Progress | None]:
+    """A spinner while a map is computed; for a long method a bar, which any move stops."""
+    needed = estimate(record, asked.method, **asked.options)
+    if needed is None:
+        with status, st.spinner("Computing the map …", show_time=True):
+            yield None
+        return
+    label, start = METHODS[asked.method].label, monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal start
+        if done < 2:  # what comes before the second is done once for all
+            start, left = monotonic(), str(needed)
+        else:
+            left = in_words((monotonic() - start) / (done - 1) * (total - done))
+        status.progress(done / total, f"{label}: {done} of {total} tokens, {left} to go")
+
+    try:
+        yield progress
+    finally:
+        status.empty()
 
 
 def _choose_view() -> str | None:

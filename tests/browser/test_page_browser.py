@@ -299,6 +299,25 @@ def test_a_pass_shows_its_progress_and_can_be_stopped(visit):
     assert grid_of(page) == (6, 9)
 
 
+def test_a_flow_shows_its_progress_and_can_be_stopped(visit):
+    page = visit()
+    page.get_by_text("Attention flow", exact=True).click()
+    bar = page.get_by_role("img", name=re.compile("Colour bar: share of flow"))
+    expect(bar).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("the patches were pooled to 9 × 14")).to_be_visible()
+    settle(page)
+    choose(page, "pool", "30 × 45, as they are")
+    progress = page.get_by_test_id("stProgress")
+    counts = re.compile(r"Attention flow: [1-9]\d* of 1351 tokens, .* to go")
+    expect(progress).to_contain_text(counts, timeout=60_000)
+    page.get_by_text("Attention rollout", exact=True).click()  # or the next would have to wait
+    expect(page.get_by_role("img", name=re.compile("Colour bar: share of rollout"))).to_be_visible()
+    settle(page)
+    expect(progress).to_have_count(0)
+    click_cell(page, "mosaic", (11, 2), (12, 6))
+    expect(page.get_by_text("layer 11 (of 12, counted from 0), head 2")).to_be_visible()
+
+
 def test_tabs_do_not_mix(visit):
     page = visit()
     other = visit(beside=page)
