@@ -197,8 +197,8 @@ def _require_together(vit: LoadedViT, record: AttentionRecord, heats: Sequence[H
     for heat in heats:
         if heat.in_colour:
             raise BadOption(
-                f"{heat.title} has three values a patch, which put patches in no order: give one"
-                " component alone."
+                f"{heat.title} has three values a patch here, which give no order: choose one of"
+                " them, such as component=0."
             )
         if heat.grid != record.layout.grid:
             (rows, cols), (own_rows, own_cols) = heat.grid, record.layout.grid

@@ -24,8 +24,9 @@ examples:
   python -m attnviz faithfulness cat.jpg -o curve.pdf --method relevance --similar-to cls \\
       --mode insertion --baseline blur --steps 32
       how fast it comes back, from a blurred picture
-  python -m attnviz faithfulness cat.jpg -o curve.npz --orders 20
-      the numbers, beside twenty random orders
+  python -m attnviz faithfulness cat.jpg -o curve.npz --model deit_tiny_patch16_224 \\
+      --target 281 --orders 20
+      the numbers of one class, beside twenty random orders
 """
 
 
@@ -34,7 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.prog += f" {NAME}"
     parser.description = "Test whether a map points at what the model uses."
     parser.epilog = EXAMPLES
-    add = parser.add_argument_group("the test").add_argument
+    watched = (
+        "the score is of --target or --similar-to, or else of what the model makes of the picture"
+    )
+    add = parser.add_argument_group("the test", watched).add_argument
     modes = "patches go (deletion), or come back (insertion), the map's highest first (%(default)s)"
     add("--mode", choices=MODES, default="deletion", help=modes)
     add("--steps", type=_whole(2), default=16, help="in how many steps (%(default)s)")

@@ -131,13 +131,14 @@ def test_faithfulness_draws_curves_instead_of_the_map(picture, tmp_path, capsys,
         (["--no-caption", "--dpi", "100", "--width-mm", "60"], {}),
     ],
 )  # fmt: skip
-def test_the_curves_are_those_of_the_library(picture, tmp_path, options, asked):
+@pytest.mark.parametrize("method", ["legrad", "rollout"])
+def test_the_curves_are_those_of_the_library(picture, tmp_path, method, options, asked):
     out = tmp_path / "curve.npz"
-    wish = ["--method", "legrad", "--target", "3", *TINY, *options]
+    wish = ["--method", method, "--target", "3", *TINY, *options]
     assert main([*FAITHFUL, str(picture), "-o", str(out), *wish]) == 0
     vit = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
     obs = attnviz.observe(vit, attnviz.open_image(picture), fit="squash", target=3)
-    heat = attnviz.explain(obs, "legrad")
+    heat = attnviz.explain(obs, method)
     expected = attnviz.faithfulness(vit, obs, heat, steps=3, orders=2, **asked)
     with np.load(out) as saved:
         np.testing.assert_allclose(saved["scores"], expected.scores, atol=1e-6)
@@ -164,6 +165,8 @@ MISTAKES = [
     (["faithfulness", "picture.png", "-o", "c.png", "--mode", "erase"], "deletion"),
     (["faithfulness", "picture.png", "-o", "c.png", "--alpha", "1"], "--alpha"),
     (["faithfulness", "picture.png", "-o", "c.bmp"], ".npz"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--target", "1", "--similar-to", "cls"],
+     "give one of them"),
     (["faithfulness", "picture.png", "-o", "c.png", "--method", "legrad"], "--target predicted"),
     (["missing.png", "-o", "o.png"], "missing.png"),
     (["missing.png", "-o", "picture.png"], "missing.png"),
@@ -209,7 +212,7 @@ MISTAKES = [
     (["picture.png", "-o", "o.png", "--method", "flow", "--limit", "1e-6"], "limit=1."),
     (["picture.png", "-o", "x" * 300 + ".png"], "too long"),
     (["picture.png"], "--output"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "says"), MISTAKES)

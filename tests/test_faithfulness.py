@@ -440,6 +440,15 @@ def test_a_model_that_cannot_take_several_pictures_gets_one_at_a_time(how):
     assert sound.module.seen == [1, 1, 2, 30]
 
 
+def test_a_model_whose_features_are_lost_among_several_pictures_gets_one_at_a_time():
+    vit = replace(planted(BITS), classes=())
+    inner = vit.module.forward
+    vit.module.forward = lambda x: torch.cat([inner(one[None]) for one in x])
+    record = record_of_ones()
+    curves = attnviz.faithfulness(vit, record, map_of(BITS, record), baseline="zero", steps=2)
+    np.testing.assert_allclose(curves.scores, [1, 1, 0], atol=1e-6)
+
+
 def test_several_maps_share_the_random_orders():
     record = record_of_ones()
     heats = [map_of(values, record) for values in (BITS, LIT)]
@@ -547,6 +556,7 @@ def refuse(record=None, heat=None, vit=None, **options):
         ({"baseline": torch.full((1, 3, 8, 15), torch.nan)}, BadOption, "finite"),
         ({"vit": planted(BITS, name="another")}, BadOption, "made by planted, but this model is an"),
         ({"heat": map_of(np.ones((3, 2)), record_of_ones())}, BadOption, "map of 3 × 2 patches"),
+        ({"heat": map_of(np.ones((2, 3, 3)), record_of_ones())}, BadOption, "three values a patch"),
         (
             {"heat": map_of(BITS, record_of_ones(), facts=(("model", "vit"),))},
             BadOption,
