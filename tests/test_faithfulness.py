@@ -582,7 +582,7 @@ def test_what_does_not_belong_together_is_refused_in_words(options, error, said)
 def test_three_components_put_patches_in_no_order():
     vit = small_vit()
     record = attnviz.observe(vit, small_input())
-    with pytest.raises(BadOption, match="in no order"):
+    with pytest.raises(BadOption, match="give no order"):
         attnviz.faithfulness(vit, record, attnviz.explain(record, "pca"))
     assert attnviz.faithfulness(vit, record, attnviz.explain(record, "pca", component=0))
 
