@@ -1,6 +1,6 @@
-"""Values to colours: the palettes, the overlay on a picture, and the mosaic of many heads.
+"""Values to colours: the palettes, and the overlay on a picture.
 
-The only file that makes uint8 colours.
+With `mosaic`, which puts many maps together, the only file that makes uint8 colours.
 """
 
 from __future__ import annotations

@@ -67,6 +67,12 @@ def render_table(metrics: HeadMetrics) -> bytes:
     return file.getvalue().encode()
 
 
+def table_stem(metrics: HeadMetrics) -> str:
+    """A file name without suffix for the table: picture and model."""
+    facts = dict(metrics.facts)
+    return stem_of([Path(facts.get("picture", "")).stem, facts.get("model"), "heads"])
+
+
 def depth_stem(metrics: HeadMetrics, name: str) -> str:
     """A file name without suffix for a plot: picture, model and metric."""
     facts = dict(metrics.facts)

@@ -171,7 +171,7 @@ def test_three_components_are_said_in_numbers_without_a_colour_bar() -> None:
         assert trace["text"][1] == "row 0, column 1: 1, 5, 2 score"
         assert trace["text"][2] == "row 1, column 0: 4, 0, 2 score"
         assert not {"color", "colorbar", "showscale"} & trace["marker"].keys()
-        title = drawn["layout"]["title"]["text"].replace("<br>", " ")
+        title = drawn["layout"]["annotations"][0]["text"].replace("<br>", " ")
         assert "red is component 0, 0 to 4; green is component 1, -5 to 5" in title
         assert ("opacity 1" in title) == caption
         np.testing.assert_allclose(picture_of(drawn).getpixel((4, 16)), (255, 128, 0), atol=6)

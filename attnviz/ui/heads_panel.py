@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from attnviz import figures, plot_export
-from attnviz.metrics import METRICS, HeadMetrics
-from attnviz.sinks import find_sinks
+from attnviz.metrics import HeadMetrics
+from attnviz.sinks import FAR, find_sinks
 from attnviz.ui.figure_files import FORMATS
 
 SINKS = 12
@@ -52,7 +52,7 @@ def _show_table(metrics: HeadMetrics) -> None:
         st.download_button(
             "Download as CSV",
             data=lambda: plot_export.render_table(metrics),
-            file_name=f"{plot_export.depth_stem(metrics, next(iter(METRICS)))}.csv",
+            file_name=f"{plot_export.table_stem(metrics)}.csv",
             mime="text/csv",
             on_click="ignore",
             icon=":material/download:",
@@ -66,8 +66,8 @@ def _show_sinks(metrics: HeadMetrics) -> None:
         st.caption("No token collects far more attention than the others: there is no sink.")
         return
     st.caption(
-        f"**Sinks**: {len(sinks)} of {metrics.layout.tokens} tokens collect at least 20 times what "
-        "an even spread would give them, from all patches and over all heads of a layer."
+        f"**Sinks**: {len(sinks)} of {metrics.layout.tokens} tokens collect at least {FAR:g} times "
+        "what an even spread would give them, from all patches and over all heads of a layer."
     )
     rows = [
         {

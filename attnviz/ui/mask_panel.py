@@ -60,4 +60,5 @@ def _show_outline(heat: Explanation, mass: float, title: str) -> None:
     mask = mass_mask(heat.values, mass)
     st.image(colour.outlined(heat, mask), width="stretch")
     count = int(mask.kept.sum())
-    st.caption(f"**{title}**: {count} patches, {mask.area:.1%} of the area, hold {mask.mass:.1%}.")
+    noun = "patch" if count == 1 else "patches"
+    st.caption(f"**{title}**: {count} {noun}, {mask.area:.1%} of the area, hold {mask.mass:.1%}.")

@@ -153,12 +153,12 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     ground = Ground.of(record)
     method = METHODS[asked.method]
     asker = record.layout.query_label(ground.query)
-    aimed = seen
+    request, aimed = st.session_state.seen, seen
     if method.needs_gradient:
         if run is None:
             raise BadOption(f"{method.label} runs the model again: mend what failed above first.")
         wish = choose_target(run.vit, record, ground.query, run.picture.sample)
-        _, aimed = run.observe(wish)
+        request, aimed = run.observe(wish)
     _say_what_is_shown(method, aimed.record, asker)
     left, right = _side_by_side(seen)
     with left:
@@ -186,7 +186,8 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
         case "Object mask":
             _show_masks(seen, heat, asked, ground)
         case "Can I trust this map?":
-            show_trust(None if run is None else run.vit, aimed.record, heat, status)
+            vit = None if run is None else run.vit
+            show_trust(vit, aimed.record, heat, status, request=request)
         case _:
             show_mosaic(tiles, look, shared, asked.head, asker)
 

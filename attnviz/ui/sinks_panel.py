@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from attnviz.heatmap import Heatmap
+from attnviz.methods import METHODS
 from attnviz.sinks import swallowed_by
 
 NAMED = 3
@@ -22,7 +23,8 @@ def leave_out_sinks(heat: Heatmap, method: str) -> tuple[tuple[int, int], ...]:
     named = "; ".join(f"row {row}, column {col}" for row, col in sinks[:NAMED])
     more = f"; and {len(sinks) - NAMED} more" if len(sinks) > NAMED else ""
     noun, verb = ("patch", "holds") if len(sinks) == 1 else ("patches", "hold")
-    begin = " Or let the rollout begin at layer 1." if method == "rollout" else ""
+    spans = "first_layer" in METHODS[method].options
+    begin = " Or let it begin at layer 1." if spans else ""
     st.caption(
         f":material/warning: {len(sinks)} {noun} ({named}{more}) {verb} so much that nothing else "
         "is seen: a *sink*, which collects attention whatever the picture shows there. Leave it "

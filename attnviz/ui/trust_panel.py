@@ -25,9 +25,17 @@ MODE_WORDS: dict[Mode, str] = {
 
 
 def show_trust(
-    vit: LoadedViT | None, record: AttentionRecord, heat: Explanation, status: Place
+    vit: LoadedViT | None,
+    record: AttentionRecord,
+    heat: Explanation,
+    status: Place,
+    *,
+    request: object,
 ) -> None:
-    """A button that runs the test, and what it found; a move of any widget stops it."""
+    """A button that runs the test, and what it found; a move of any widget stops it.
+
+    `request` is what the record is kept by: what was found is of that picture and no other.
+    """
     if vit is None:
         raise BadOption("This test runs the model again: mend what failed above first.")
     st.caption(
@@ -37,7 +45,7 @@ def show_trust(
     mode: Mode = st.radio(
         "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
     )
-    asked = (mode, heat.facts)
+    asked = (request, mode, heat.facts)
     kept: dict[object, Faithfulness] = st.session_state.setdefault("trust", {})
     passes = (1 + ORDERS) * (STEPS - 1)
     label = f"Run the model on about {passes} altered pictures"
@@ -64,7 +72,7 @@ def _show(found: Faithfulness) -> None:
         config=figures.camera("faithfulness"),
         alt=f"{found.score} against the share of patches, for the map and for random orders",
     )
-    st.markdown(verdict(found))
+    st.markdown(f"**{found.title}**: {found.verdict}. Watched: {found.score}.")
     for note in found.notes:
         st.caption(f":material/warning: {note}")
     suffix, mime = FORMATS["PDF"]
@@ -75,21 +83,4 @@ def _show(found: Faithfulness) -> None:
         mime=mime,
         on_click="ignore",
         icon=":material/download:",
-    )
-
-
-def verdict(found: Faithfulness) -> str:
-    """What the areas say, in a sentence: of deletion the smaller is the better."""
-    low, high = float(found.random_areas.min()), float(found.random_areas.max())
-    area, random = found.area, f"{low:.3f} to {high:.3f} in {len(found.random)} random orders"
-    falling = found.mode == "deletion"
-    if low <= area <= high:
-        words = "no better than chance"
-    elif (area < low) == falling:
-        words = "better than chance"
-    else:
-        words = "worse than chance"
-    return (
-        f"**{found.title}: {words}.** The area under the curve of the {found.score} is"
-        f" {area:.3f}, against {random}; {'less' if falling else 'more'} is better."
     )
