@@ -23,12 +23,12 @@ BAND = "rgba(119,119,119,0.3)"
 
 
 def curve_figure(curves: Curves, *, caption: bool = True) -> go.Figure:
-    """The map's curve, and the mean of random orders with a band of their spread; areas in words.
+    """The map's curve, and the mean of random orders with a band of their range; areas in words.
 
     `caption` prints map, facts, areas and notes above it. The first trace is the map's.
     """
     own, random = curves.labels
-    mean, spread = curves.random_mean, curves.random_spread
+    low, high = curves.random_range
     figure = go.Figure(
         layout=STILL
         | {
@@ -42,10 +42,11 @@ def curve_figure(curves: Curves, *, caption: bool = True) -> go.Figure:
     figure.add_scatter(
         **_line(curves, curves.scores, own, MAP), mode="lines+markers", cliponaxis=False
     )
-    figure.add_scatter(**_line(curves, mean, random, RANDOM, dash="dash"), mode="lines")
+    line = _line(curves, curves.random_mean, random, RANDOM, dash="dash")
+    figure.add_scatter(**line, mode="lines")
     figure.add_scatter(
         x=np.concatenate([at, at[::-1]]),
-        y=np.concatenate([mean - spread, (mean + spread)[::-1]]),
+        y=np.concatenate([low, high[::-1]]),
         fill="toself",
         fillcolor=BAND,
         line={"width": 0},

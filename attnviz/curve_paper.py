@@ -24,7 +24,7 @@ MAP, RANDOM = DOT, "#777777"
 
 
 def draw_curves(curves: Curves, paper: PlotPaper, *, kind: str, manifest: str) -> bytes:
-    """The map's curve, and the mean of random orders with a band of their spread.
+    """The map's curve, and the mean of random orders with a band of their range.
 
     `kind` is `"png"`, `"svg"` or `"pdf"`.
     """
@@ -54,12 +54,12 @@ def _figure(curves: Curves, paper: PlotPaper) -> Figure:
 
 def _plot(axes: Axes, curves: Curves, own: str, random: str) -> None:
     """Curves, band, axes, and a legend that calls the curves `own` and `random`."""
-    at, mean, spread = curves.fractions, curves.random_mean, curves.random_spread
+    at, (low, high) = curves.fractions, curves.random_range
     # Not clipped: a dot at an end is a whole one.
     line: dict[str, Any] = {"marker": "o", "markersize": 2, "linewidth": 1.0, "clip_on": False}
     axes.plot(at, curves.scores, **line, color=MAP, label=own, zorder=3)
-    axes.plot(at, mean, color=RANDOM, linewidth=0.8, linestyle="--", label=random)
-    axes.fill_between(at, mean - spread, mean + spread, color=RANDOM, alpha=0.3, linewidth=0)
+    axes.plot(at, curves.random_mean, color=RANDOM, linewidth=0.8, linestyle="--", label=random)
+    axes.fill_between(at, low, high, color=RANDOM, alpha=0.3, linewidth=0)
     axes.set_xlim(0, 1)
     axes.set_xlabel(curves.axis)
     axes.set_ylabel("score")

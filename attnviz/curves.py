@@ -99,6 +99,14 @@ class Curves:
         return spread
 
     @property
+    def random_range(self) -> tuple[Float64[np.ndarray, " step"], Float64[np.ndarray, " step"]]:
+        """At each fraction, the lowest and the highest score of any random order: a plot's band.
+
+        Mean ± standard deviation would leave what a probability can be.
+        """
+        return self.random.min(0), self.random.max(0)
+
+    @property
     def gain(self) -> float:
         """How much better the map is than random orders on average; below 0 it is worse.
 
@@ -124,7 +132,7 @@ class Curves:
     def labels(self) -> tuple[str, str]:
         """What a legend says of the map and of the random orders, with their areas."""
         spread = f"{self.random_area:.3f} ± {self.random_area_spread:.3f}"
-        random = f"{len(self.random)} random orders, area {spread}"
+        random = f"mean and range of {len(self.random)} random orders, area {spread}"
         return f"{self.title}, area {self.area:.3f}", random
 
     @property

@@ -1,7 +1,7 @@
 """`python -m benchmarks.faithfulness`: which methods point at what the models use.
 
-Every method, on DINOv2 ViT-S/14 with the samples, and on the models of digits with digits that
-they were not trained on; the table in docs/methods.md is what it writes.
+Every method, on DINOv2 ViT-S/14 with the photographs that come along, and on the models of digits
+with digits that they were not trained on; the table in docs/methods.md is what it writes.
 """
 
 from __future__ import annotations
@@ -76,6 +76,12 @@ def verdict(better: int, pictures: int) -> str:
     return "no better than chance"
 
 
+def needed(pictures: int) -> str:
+    """What it takes to be better than chance, in words."""
+    enough = [better for better in range(pictures + 1) if not verdict(better, pictures)]
+    return f"at least {enough[0]} of {pictures}" if enough else "more pictures than these"
+
+
 def tail(heads: int, throws: int) -> float:
     """How probable it is that a fair coin shows at least so many heads."""
     return sum(comb(throws, k) for k in range(heads, throws + 1)) / 2**throws
@@ -87,11 +93,11 @@ def spread(values: Sequence[float]) -> str:
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """DINOv2 with the samples; then each model of digits there is, with digits."""
+    """DINOv2 with the photographs; then each model of digits there is, with digits."""
     vit = models.load(image_size=options.size, device="cpu")
-    samples = [open_sample(name) for name in SAMPLES]
-    title = f"DINOv2 ViT-S/14 at {options.size} px, the {len(samples)} samples"
-    yield Case(title, vit, samples, attnviz.similarity_to("cls"), "crop")
+    photographs = [open_sample(name) for name in SAMPLES if not name.startswith("digit")]
+    title = f"DINOv2 ViT-S/14 at {options.size} px, {len(photographs)} photographs"
+    yield Case(title, vit, photographs, attnviz.similarity_to("cls"), "crop")
     names = [name for name in models.MODELS if name.startswith("digits")]
     if not names:
         print("there are no models of digits", file=sys.stderr)
@@ -143,7 +149,8 @@ def table(case: Case, found: Sequence[Found], refused: dict[str, str]) -> str:
         "",
         f"Score: {' or '.join(sorted(scores))}. Of the whole picture"
         f" {fmean(curves.scores[0] for curves in first):.3f}, of the baseline"
-        f" {fmean(curves.scores[-1] for curves in first):.3f}, on average.",
+        f" {fmean(curves.scores[-1] for curves in first):.3f}, on average. To be better than chance"
+        f" takes {needed(len(first))}.",
         "",
         "| map | deletion area (small is good) | better than random on"
         " | insertion area (large is good) | better than random on |",

@@ -25,7 +25,7 @@ from attnviz.plot_export import render_curves, save_curves
 from tests.test_faithfulness import MADE
 
 CURVES = Curves(**{**MADE, "notes": ("random weights: this map means nothing",)})
-"""Area 0.375; random orders 0.375 ± 0.250, mean scores 1, 0.5, 0, spreads 0, 0.5, 0."""
+"""Area 0.375; random orders 0.375 ± 0.250, mean scores 1, 0.5, 0, from 1, 0, 0 to 1, 1, 0."""
 SMALL = {"width_mm": 50.0, "dpi": 100}
 
 
@@ -54,12 +54,23 @@ def test_the_first_trace_is_the_map_s_the_second_the_mean_of_random_orders():
     assert plain(own["y"]) == [1, 0.5, 0]
     assert plain(random["y"]) == [1, 0.5, 0]
     assert own["name"] == "By hand, area 0.375"
-    assert random["name"] == "3 random orders, area 0.375 ± 0.250"
+    assert random["name"] == "mean and range of 3 random orders, area 0.375 ± 0.250"
     assert own["line"]["color"] == MAP and random["line"]["color"] == RANDOM
     # Down along the lower edge, and back along the upper one.
     assert plain(band["x"]) == [0, 0.25, 1, 1, 0.25, 0]
     assert plain(band["y"]) == [1, 0, 0, 0, 1, 1]
     assert band["fill"] == "toself" and band["fillcolor"] == BAND and not band["showlegend"]
+
+
+def test_the_band_reaches_from_the_lowest_to_the_highest():
+    uneven = replace(CURVES, random=np.array([[1, 0.9, 0], [1, 0.6, 0], [1, 0.0, 0]]))
+    *_, band = spec(curve_figure(uneven))["data"]
+    assert plain(band["y"]) == [1, 0, 0, 0, 0.9, 1]
+    with matplotlib.style.context(["default", paper.SETTINGS]):
+        (axes,) = curve_paper._figure(uneven, PlotPaper(**SMALL)).axes
+        (drawn,) = axes.collections
+    corners = {tuple(corner) for corner in drawn.get_paths()[0].vertices.round(6).tolist()}
+    assert {(0.25, 0.0), (0.25, 0.9), (0.0, 1.0), (1.0, 0.0)} == corners
 
 
 def test_a_point_says_where_it_is():
@@ -79,10 +90,11 @@ def test_axes_say_what_they_are_and_nothing_zooms():
 
 
 def test_the_caption_can_be_left_out():
-    title = spec(curve_figure(CURVES))["layout"]["title"]["text"].replace("<br>", " ")
-    assert "By hand; query: class token; deletion area 0.375 (small is good)" in title
-    assert "Note: random weights" in title
-    assert "title" not in spec(curve_figure(CURVES, caption=False))["layout"]
+    (note,) = spec(curve_figure(CURVES))["layout"]["annotations"]
+    text = note["text"].replace("<br>", " ")
+    assert "By hand; query: class token; deletion area 0.375 (small is good)" in text
+    assert "Note: random weights" in text
+    assert "annotations" not in spec(curve_figure(CURVES, caption=False))["layout"]
 
 
 # On paper
@@ -95,7 +107,7 @@ def test_the_plot_draws_what_was_measured():
         (band,) = axes.collections
     own = lines["By hand, area 0.375"]
     np.testing.assert_allclose(own.get_xydata(), [[0, 1], [0.25, 0.5], [1, 0]])
-    random = lines["3 random orders, area 0.375 ± 0.250"]
+    random = lines["mean and range of 3 random orders, area 0.375 ± 0.250"]
     np.testing.assert_allclose(random.get_xydata(), [[0, 1], [0.25, 0.5], [1, 0]])
     corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(6).tolist()}
     assert {(0.25, 0.0), (0.25, 1.0), (0.0, 1.0), (1.0, 0.0)} == corners
@@ -128,7 +140,7 @@ def test_words_areas_and_notes_are_printed():
     text = svg_text(render_curves(CURVES, ".svg", width_mm=120.0))
     for words in (
         "By hand, area 0.375",
-        "3 random orders, area 0.375 ± 0.250",
+        "mean and range of 3 random orders, area 0.375 ± 0.250",
         "share of patches removed",
         "probability",
         "query: class token",

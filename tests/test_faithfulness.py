@@ -170,6 +170,7 @@ def test_areas_by_hand():
     assert curves.random_area_spread == pytest.approx(0.25)  # √((0.25² + 0.25² + 0) / 2)
     np.testing.assert_allclose(curves.random_mean, [1, 0.5, 0])
     np.testing.assert_allclose(curves.random_spread, [0, 0.5, 0])
+    np.testing.assert_allclose(curves.random_range, [[1, 0, 0], [1, 1, 0]])
 
 
 def test_small_is_good_in_deletion_and_large_in_insertion():

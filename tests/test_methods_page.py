@@ -10,7 +10,18 @@ import pytest
 
 from attnviz.faithfulness import Faithfulness
 from attnviz.methods import METHODS
-from benchmarks.faithfulness import BEGIN, END, Case, Found, spread, table, tail, verdict, written
+from benchmarks.faithfulness import (
+    BEGIN,
+    END,
+    Case,
+    Found,
+    needed,
+    spread,
+    table,
+    tail,
+    verdict,
+    written,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"
 
@@ -42,6 +53,13 @@ def test_each_method_has_its_words(name):
 )
 def test_a_coin_is_what_chance_means(better, pictures, said):
     assert verdict(better, pictures) == said
+
+
+def test_what_it_takes_to_be_better_than_chance():
+    assert needed(4) == "more pictures than these"
+    assert needed(5) == "at least 5 of 5"
+    assert needed(20) == "at least 15 of 20"
+    assert needed(40) == "at least 26 of 40"  # 0.0403; 25 would be 0.0769
 
 
 def test_tails_of_a_coin_by_hand():
