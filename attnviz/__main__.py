@@ -80,7 +80,8 @@ def _draw(given: argparse.Namespace) -> None:
     if isinstance(other, Image.Image):
         other = observe(vit, other, keep=given.keep, fit=given.fit)
     if other is not None:
-        target = similarity_to(other)
+        named = isinstance(other, AttentionRecord)
+        target = similarity_to(other, name=Path(given.similar_to).name if named else None)
     record = observe(
         vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress("layer")
     )
@@ -148,7 +149,7 @@ def _asked(given: argparse.Namespace) -> dict[str, Any]:
 def _refuse_scales(given: argparse.Namespace) -> None:
     """Red, green and blue have scales of their own, and no palette."""
     for name in ("colormap", "scale", "clip"):
-        if getattr(given, name) is not None:
+        if getattr(given, name, None) is not None:  # the test of a map has none of them
             raise BadOption(
                 f"--method {given.method} mixes its components as red, green and blue, each from"
                 f" its lowest to its highest value: leave --{name} out, or choose one with"
@@ -160,7 +161,9 @@ def _require_target(given: argparse.Namespace) -> None:
     """A target where the method needs one, and only there."""
     came = [given.target, given.similar_to]
     if METHODS[given.method].needs_gradient:
-        if sum(each is not None for each in came) != 1:
+        if None not in came:
+            raise BadOption("--target and --similar-to came: give one of them.")
+        if came == [None, None]:
             raise BadOption(
                 f"--method {given.method} explains a target: give one, as --target predicted,"
                 " --target CLASS, or --similar-to cls, ROW,COL or another PICTURE."

@@ -22,21 +22,23 @@ class Similarity:
     """How alike the picture's feature is to a fixed one, by the cosine of their angle."""
 
     reference: AttentionRecord | Query
+    name: str | None = None
 
 
 Target = int | str | Similarity
 """A class by its number or its label, `"predicted"`, or what `similarity_to` gives."""
 
 
-def similarity_to(reference: AttentionRecord | Query) -> Similarity:
+def similarity_to(reference: AttentionRecord | Query, *, name: str | None = None) -> Similarity:
     """A target that needs no classes, and asks why two features are alike.
 
     Args:
         reference: the record of another picture by the same model: its feature; or a token of
             the picture itself: a patch as (row, col), or a name such as `"cls"`. The class token is
             compared with the mean of the patches, all else with the picture's feature.
+        name: what figures call the other picture.
     """
-    return Similarity(reference)
+    return Similarity(reference, name)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
     elif not vit.classes:
         raise BadOption(
             f"{vit.name} has no classes, so {target!r} is no target of it. What it has:"
-            ' attnviz.similarity_to("cls"), to a patch (row, col), or to another record.'
+            ' attnviz.similarity_to("cls"), to a patch (row, col), or to another record'
+            " (on the command line: --similar-to)."
         )
     elif target != "predicted":
         class_index(target, vit.classes)
@@ -97,7 +100,7 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
 def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -> Goal:
     """The score that the target stands for, of a picture that was just read."""
     if isinstance(target, Similarity):
-        return _similarity(target.reference, layout, reading)
+        return _similarity(target, layout, reading)
     if target == "predicted":
         number = int(reading.output.detach().argmax())
         chosen = "the predicted class "
@@ -112,13 +115,14 @@ def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -
     )
 
 
-def _similarity(reference: AttentionRecord | Query, layout: TokenLayout, reading: Reading) -> Goal:
-    subject = reading.feature
+def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Goal:
+    subject, reference = reading.feature, target.reference
     own = reference == "cls"
     if isinstance(reference, AttentionRecord):
         if reference.feature is None:
             raise BadOption(f"{reference.model} has no one feature that could be compared with.")
-        fixed, words = reference.feature.to(subject), "similarity to another picture"
+        fixed = reference.feature.to(subject)
+        words = f"similarity to {target.name or 'another picture'}"
     else:
         fixed = reading.tokens[layout.query_tokens(reference).start].detach()
         words = f"similarity to the {layout.query_label(reference)}"

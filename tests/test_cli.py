@@ -252,7 +252,7 @@ def test_a_target_is_asked_for_where_a_method_needs_one(tmp_path, capsys):
     out = str(tmp_path / "map.png")
     cases = [
         (["--method", "relevance"], "give one, as --target predicted"),
-        (["--method", "legrad", "--target", "1", "--similar-to", "cls"], "give one, as --target"),
+        (["--method", "legrad", "--target", "1", "--similar-to", "cls"], "give one of them"),
         (["--method", "rollout", "--target", "1"], "has no use for a target"),
     ]
     for arguments, said in cases:
@@ -286,7 +286,7 @@ def test_components_as_colours_take_no_scale(tmp_path, capsys, picture, monkeypa
         (["--target", "HEN"], "class 8 (hen)"),
         (["--similar-to", "cls"], "similarity to the class token"),
         (["--similar-to", "0,1"], "similarity to the patch (row 0, column 1)"),
-        (["--similar-to", PICTURE], "similarity to another picture"),
+        (["--similar-to", PICTURE], "similarity to cat.jpg"),
     ],
 )
 def test_each_kind_of_target_reaches_the_map(tmp_path, capsys, arguments, target):
@@ -361,3 +361,12 @@ def test_an_output_that_is_a_link_is_followed(picture, tmp_path):
         assert main([str(picture), "-o", str(link), *TINY]) == 0
         assert link.is_symlink() and real.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in real.parent.iterdir()] == ["real.png"]
+
+
+def test_a_map_of_colours_has_no_order_to_test_and_a_component_has(tmp_path, capsys):
+    out = str(tmp_path / "curve.npz")
+    model = ["--model", "vit_tiny_patch16_224", "--random", "--size", "32x48"]
+    words = ["faithfulness", PICTURE, "-o", out, "--steps", "2", "--orders", "2", *model]
+    assert main([*words, "--method", "pca"]) == 2
+    assert "three values a patch" in capsys.readouterr().err
+    assert main([*words, "--method", "pca", "--component", "0"]) == 0

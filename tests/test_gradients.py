@@ -235,22 +235,23 @@ def test_the_predicted_class_is_the_one_of_the_largest_output():
     assert (maps[0] == maps[1]).all() and (maps[1] == maps[2]).all()
 
 
+@pytest.mark.parametrize("prefix", [each for each in PREFIXES if each], ids="-".join)
 @pytest.mark.parametrize("reference", ["cls", (1, 2)])
-def test_similarity_to_a_token_of_the_picture(reference):
-    module = small_module(("cls",), num_classes=0)
-    twin = twin_of(module)
+def test_similarity_to_a_token_of_the_picture(reference, prefix):
+    module = small_module(prefix, num_classes=0)
+    twin, count = twin_of(module), len(prefix)
     tokens = twin.tokens
     if reference == "cls":
-        subject, fixed = tokens[1:].mean(0), tokens[0].detach()
+        subject, fixed = tokens[count:].mean(0), tokens[0].detach()
     else:
-        subject, fixed = tokens[0], tokens[1 + 5].detach()
+        subject, fixed = tokens[0], tokens[count + 5].detach()
     score = (subject * fixed).sum() / (subject.norm() * fixed.norm())
     record = attnviz.observe(
         models.wrap(module), small_input(), target=attnviz.similarity_to(reference)
     )
     assert record.score == pytest.approx(float(score.detach()), abs=1e-5)
     expected = gradient_twin.relevance(twin.maps, map_gradients(twin, score))
-    close(attnviz.explain(record, "relevance", query="cls"), expected[0], 1)
+    close(attnviz.explain(record, "relevance", query="cls"), expected[0], count)
 
 
 def test_similarity_to_another_picture():

@@ -120,7 +120,9 @@ class Run:
             case "token":
                 return similarity_to(what)
             case "sample":
-                return similarity_to(self._observe(sample_picture(what))[1].record)
+                sample = sample_picture(what)
+                _, other = self._observe(sample)
+                return similarity_to(other.record, name=f"the sample {sample.name}")
         raise ValueError(kind)
 
     def _observe(
@@ -131,7 +133,8 @@ class Run:
         def progress(done: int, total: int) -> None:
             layers = len(self.vit.sites)
             back = f"gradient of layer {done - layers}" if done > layers else f"layer {done}"
-            self.status.progress(done / total, f"Running {name}: {back} of {layers}")
+            words = f"Running {name} on {picture.name}: {back} of {layers}"
+            self.status.progress(done / total, words)
 
         def waiting() -> None:
             self.status.progress(0.0, "Waiting until the run before this one is done")
@@ -162,7 +165,7 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     _say_what_is_shown(method, aimed.record, asker)
     left, right = _side_by_side(seen)
     with left:
-        choose_query(seen, ground)
+        choose_query(seen, ground, named=method.asks)
         _show_provenance(record)
     place = st.empty()
     with seen.turn(place.empty), _busy(aimed.record, asked, status) as progress:

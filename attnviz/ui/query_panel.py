@@ -10,8 +10,8 @@ from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.state import fresh_key, is_live, note_shown
 
 
-def choose_query(seen: Observation, ground: Ground) -> None:
-    """The picture in patches, and widgets that say the same in words and numbers."""
+def choose_query(seen: Observation, ground: Ground, *, named: bool = True) -> None:
+    """The picture in patches, and with `named` widgets that say the same in words and numbers."""
     query, (rows, cols) = ground.query, ground.layout.grid
     pick_cell(
         seen.shown,
@@ -22,8 +22,9 @@ def choose_query(seen: Observation, ground: Ground) -> None:
         alt=f"The picture, cut into {rows} rows and {cols} columns of patches",
         on_pick=lambda: ground.ask(picked_cell("patches")),
     )
-    _choose_name(ground)
-    _choose_numbers(ground)
+    if named:
+        _choose_name(ground)
+        _choose_numbers(ground)
 
 
 def _choose_name(ground: Ground) -> None:

@@ -18,6 +18,9 @@ from attnviz.ui.figure_files import FORMATS
 STEPS, ORDERS = 8, 3
 """Of the page's test: few, because somebody waits for it; the command line takes any number."""
 
+KEPT = 12
+"""Results that a visitor can come back to."""
+
 MODE_WORDS: dict[Mode, str] = {
     "deletion": "Deletion: the highest patches go first",
     "insertion": "Insertion: the highest patches come first",
@@ -40,7 +43,8 @@ def show_trust(
         raise BadOption("This test runs the model again: mend what failed above first.")
     st.caption(
         "If a map points at what the model uses, its answer changes soon when the highest patches "
-        "are taken from the picture, sooner than when patches go in random order."
+        "are taken from the picture, sooner than when patches go in random order. A lower "
+        "resolution is quicker; any other choice stops the test."
     )
     mode: Mode = st.radio(
         "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
@@ -50,11 +54,13 @@ def show_trust(
     passes = (1 + ORDERS) * (STEPS - 1)
     label = f"Run the model on about {passes} altered pictures"
     if st.button(label, icon=":material/science:", disabled=asked in kept):
-        kept.clear()  # one result is enough to keep for each visitor
+        while len(kept) >= KEPT:
+            del kept[next(iter(kept))]
 
         def progress(done: int, total: int) -> None:
             status.progress(done / total, f"Testing the map: picture {done} of {total}")
 
+        progress(0, passes)
         try:
             kept[asked] = faithfulness(
                 vit, record, heat, mode=mode, steps=STEPS, orders=ORDERS, progress=progress
