@@ -23,13 +23,14 @@ from attnviz.arguments import (
     query_of,
     size_of,
 )
+from attnviz.commands import COMMANDS
 from attnviz.contract import LoadedViT
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import estimate, explain, observe
 from attnviz.images import open_image
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
-from attnviz.methods.options import settle
+from attnviz.methods.options import check
 from attnviz.record import AttentionRecord
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
@@ -41,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     testing = words[:1] == [faithfulness_command.NAME]
     try:
         raise_again()
-        _draw(parser_of(testing).parse_args(words[testing:]))
+        if words and words[0] in COMMANDS:
+            COMMANDS[words[0]](words[1:])
+        else:
+            _draw(parser_of(testing).parse_args(words[testing:]))
     except AttnVizError as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
@@ -108,9 +112,14 @@ def _require_places(
     height, width = vit.view(image, given.fit).tensor.shape[-2:]
     # How many layers and heads, and which tokens: as in a record.
     places: Any = SimpleNamespace(layers=vit.sites, layout=vit.layout(height, width))
-    settle(given.method, METHODS[given.method].options, asked, places)
+    found = check(given.method, METHODS[given.method].options, asked, places)
     if query is not None:
-        places.layout.query_tokens(query)
+        site = vit.sites[found.get("layer", found.get("last_layer", -1))]
+        geometry = site.geometry(places.layout) if site.geometry else None
+        if geometry is None:
+            places.layout.query_tokens(query)
+        else:
+            geometry.queries.query_tokens(geometry.asked(query, places.layout))
 
 
 def _say(line: str) -> None:

@@ -39,6 +39,8 @@ examples:
       does the map point at what the model uses? (faithfulness --help says more)
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
       the numbers, from your own weights
+  python -m attnviz models swin        which models have that in their name
+  python -m attnviz check pit_ti_224   the proof that its maps are those it used
 
 Rows, columns, layers and heads are counted from 0; -1 is the last layer or head.
 """

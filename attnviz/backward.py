@@ -16,10 +16,12 @@ from torch.nn import functional as F
 
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
+from attnviz.geometry import Geometry
 from attnviz.record import Activations, Maps, Product
-from attnviz.tap import Progress, Tap, finite, hooks_of, only_source
+from attnviz.tap import Caught, Progress, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal
 from attnviz.tokens import TokenLayout
+from attnviz.windows import Windows, in_windows
 
 
 @contextmanager
@@ -33,15 +35,20 @@ def grad_mode(on: bool) -> Iterator[None]:
 class Gradients:
     """The gradients of one pass, in the order of its layers."""
 
-    maps: tuple[Product, ...]
+    maps: tuple[Product | Windows, ...]
     """∂y/∂A."""
-    own: tuple[Product | Maps | None, ...]
+    own: tuple[Product | Maps | Windows | None, ...]
     """∂s/∂A, s the score that the layer's own tokens get."""
     activations: Activations | None
 
 
 def gradients(
-    vit: LoadedViT, tap: Tap, goal: Goal, layout: TokenLayout, progress: Progress | None
+    vit: LoadedViT,
+    tap: Tap,
+    goal: Goal,
+    layout: TokenLayout,
+    geometries: tuple[Geometry | None, ...],
+    progress: Progress | None,
 ) -> Gradients:
     """What autograd says of the score, layer by layer; the graph is gone afterwards.
 
@@ -52,12 +59,16 @@ def gradients(
     for name, layer in caught.items():
         only_source(name, layer)
     mixed = [_met(layer.mixed, name) for name, layer in caught.items()]
-    values = [_met(layer.values, name) for name, layer in caught.items()]
-    own: list[Product | Maps | None] = []
+    for name, layer in caught.items():
+        _met(layer.values, name)
+    own: list[Product | Maps | Windows | None] = []
+    end = list(caught.values())[-1].stream
     for step, layer in enumerate(caught.values()):
-        stream = layer.stream
-        product = mixed[step], values[step]
-        own.append(None if stream is None else _own(vit, stream, product, goal, layout))
+        geometry, stream = geometries[step], layer.stream
+        # The readout is made for the last layer's tokens: only layers that hand on such have one.
+        alike = stream is not None and end is not None and stream.shape == end.shape
+        alike = alike and stream is not None and stream.ndim == 3
+        own.append(_own(vit, layer, geometry, goal, layout) if alike else None)
         tap.report(progress, len(caught) + step + 1)
     last = layer.given
     *of_mixed, of_last = _ask(goal.score, [*mixed, mixed[-1] if last is None else last])
@@ -65,10 +76,10 @@ def gradients(
         if not finite(gradient):
             raise CaptureFailed(f"The gradient in layer {name} is not finite: check the weights.")
     activations = None
-    if last is not None and last.ndim == 3:
+    if last is not None and last.shape[:-1] == (1, layout.tokens):
         activations = Activations(last[0].detach().float(), of_last[0].float())
     return Gradients(
-        maps=tuple(Product(g[0], v) for g, v in zip(of_mixed, values, strict=True)),
+        maps=tuple(map(_of_map, caught.values(), of_mixed, geometries)),
         own=tuple(own),
         activations=activations,
     )
@@ -82,23 +93,25 @@ def _ask(score: Tensor, tensors: list[Tensor]) -> list[Tensor]:
     return [gradient.detach() for gradient in found]
 
 
-def _own(
-    vit: LoadedViT,
-    stream: Tensor,
-    product: tuple[Tensor, Tensor],
-    goal: Goal,
-    layout: TokenLayout,
-) -> Product | Maps:
-    """∂s/∂A for the score s that the model's readout gives the tokens of one layer.
+def _of_map(layer: Caught, outputs: Tensor, geometry: Geometry | None) -> Product | Windows:
+    """∂y/∂A from ∂y/∂(A V), for one layer."""
+    product = Product(layer.flat(outputs).detach(), _met(layer.values, layer.site.name))
+    if geometry is None or not geometry.in_windows:
+        return product
+    return in_windows(product.block(0, outputs.shape[-2]), geometry)
 
-    `product` is that layer's (A V, V).
-    """
+
+def _own(
+    vit: LoadedViT, layer: Caught, geometry: Geometry | None, goal: Goal, layout: TokenLayout
+) -> Product | Maps | Windows:
+    """∂s/∂A for the score s that the model's readout gives the tokens of one layer."""
     readout, pooler = vit.readout, vit.readout.pooler
+    stream = _met(layer.stream, layer.site.name)
     if pooler is None or readout.pool is None:
-        mixed, values = product
+        mixed = _met(layer.mixed, layer.site.name)
         score = goal.of_feature(readout.norm(stream.mean(1))[0])
         (outputs,) = torch.autograd.grad(score, mixed, retain_graph=True)
-        return Product(outputs[0].detach(), values)
+        return _of_map(layer, outputs, geometry)
     # A model that pools by attention is asked by that attention: its map is the pooler's.
     tap = Tap((pooler,), values=True, graph=True)
     caught = tap.caught[pooler.name]

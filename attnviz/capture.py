@@ -20,11 +20,14 @@ import torch
 from torch import Tensor
 
 from attnviz.backward import Gradients, grad_mode, gradients
-from attnviz.contract import AttentionSite, LoadedViT
+from attnviz.contract import LoadedViT
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
+from attnviz.geometry import Geometry
 from attnviz.record import Activations, Factors, LayerAttention, Maps
 from attnviz.tap import Caught, Progress, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal, Reading, Target, aim
+from attnviz.tokens import TokenLayout
+from attnviz.windows import Windows, in_windows, on_grid
 
 KEEPS = ("maps", "factors", "auto")
 
@@ -71,17 +74,20 @@ def run(
     tap = Tap(vit.sites, values=values, graph=graph)
     with vit.lock, _as_found(vit, graph):
         output, feature = tapped_pass(vit, tensor, tap, keep=route, progress=progress)
-        layers = tuple(_layer(site, tap.caught[site.name], route) for site in vit.sites)
+        geometries = tuple(site.geometry and site.geometry(layout) for site in vit.sites)
+        pairs = zip(tap.caught.values(), geometries, strict=True)
+        layers = tuple(_layer(caught, geometry, route) for caught, geometry in pairs)
         if not finite(output):
             raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
         with grad_mode(graph), _named_failures(vit, tap, tensor):
-            tokens = _features(vit, tap)
+            last = last_layout(vit, layout)
+            tokens = _features(vit, tap, last)
             aimed = None
             if target is not None:
-                if tokens is None or feature is None:
+                if feature is None:
                     raise BadOption(f"{vit.name} has no one feature that a target could be of.")
-                goal = aim(target, vit, layout, Reading(tokens, feature[0], output[0]))
-                aimed = goal, gradients(vit, tap, goal, layout, progress)
+                goal = aim(target, vit, last, Reading(tokens, feature[0], output[0]))
+                aimed = goal, gradients(vit, tap, goal, last, geometries, progress)
     seen = Pass(
         layers,
         output.detach(),
@@ -103,6 +109,12 @@ def _with_gradients(seen: Pass, goal: Goal, found: Gradients) -> Pass:
         reference=goal.reference,
         activations=found.activations,
     )
+
+
+def last_layout(vit: LoadedViT, layout: TokenLayout) -> TokenLayout:
+    """The tokens that the last layer hands on."""
+    geometry = vit.sites[-1].geometry
+    return layout if geometry is None else geometry(layout).queries
 
 
 def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
@@ -176,10 +188,11 @@ def plain_pass(vit: LoadedViT, pictures: Tensor) -> tuple[Tensor, Tensor | None]
     return output, met[0] if one_each else None
 
 
-def _features(vit: LoadedViT, tap: Tap) -> Tensor | None:
+def _features(vit: LoadedViT, tap: Tap, layout: TokenLayout) -> Tensor | None:
     """The last layer's tokens (token, channel), after the model's own norm."""
     stream = list(tap.caught.values())[-1].stream
-    return None if stream is None else vit.readout.norm(stream)[0]
+    whole = stream is not None and stream.shape[:-1] == (1, layout.tokens)
+    return vit.readout.norm(stream)[0] if whole and stream is not None else None
 
 
 @contextmanager
@@ -236,9 +249,12 @@ def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
             setattr(module, switch, value)
 
 
-def _layer(site: AttentionSite, caught: Caught, keep: Route) -> LayerAttention:
-    name, source = site.name, only_source(site.name, caught)
-    if keep == "maps" and isinstance(source, Factors):
+def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAttention:
+    site, name = caught.site, caught.site.name
+    source = only_source(name, caught)
+    windows = geometry is not None and geometry.in_windows
+    # Maps in windows are small, and so is the work of rebuilding them.
+    if isinstance(source, Factors) and (keep == "maps" or windows):
         source = Maps(source.block(0, source.shape[1]))
     held = [source.map] if isinstance(source, Maps) else [source.queries, source.keys]
     if not all(finite(tensor) for tensor in held):
@@ -246,4 +262,9 @@ def _layer(site: AttentionSite, caught: Caught, keep: Route) -> LayerAttention:
             f"Layer {name} computed values that are not finite; check the weights and the input."
         )
     projection = None if site.projection is None else site.projection.weight.detach()
-    return LayerAttention(name, source, caught.values, projection)
+    values: Tensor | None = caught.values
+    placed: Maps | Factors | Windows = source
+    if geometry is not None and windows and isinstance(source, Maps):
+        placed = in_windows(source.map, geometry)
+        values = None if values is None else on_grid(values, geometry)
+    return LayerAttention(name, placed, values, projection, geometry=geometry, mixed=site.mixed)

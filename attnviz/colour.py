@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 from einops import repeat
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float, Float32, UInt8
 from matplotlib import colormaps
 from PIL import Image, ImageDraw
 
@@ -102,7 +102,8 @@ def overlay(
         left, top = placement.left, placement.top
         height, width, _ = colours.shape
         under = picture.crop((left, top, left + width, top + height))
-        picture.paste(Image.blend(under, Image.fromarray(colours), float(alpha)), (left, top))
+        blended = Image.blend(under, Image.fromarray(colours), float(alpha))
+        picture.paste(blended, (left, top), _filled(heat, placement))
     return picture
 
 
@@ -169,6 +170,26 @@ def _painter(heat: Heatmap, colormap: str, scale: str | Scale, clip: float | Non
     return partial(colourise, scale=chosen, colormap=colormap)
 
 
+def _filled(heat: Heatmap, placement: Placement) -> Image.Image | None:
+    """Which of the covered pixels get a colour; None for all."""
+    if heat.blank is None:
+        return None
+    rows, cols = placement.cells
+    return Image.fromarray(heat.filled.take(rows, 0).take(cols, 1).astype(np.uint8) * 255)
+
+
+def _spread(heat: Heatmap) -> Float32[np.ndarray, "row col *three"]:
+    """The values, and in blank patches those of the nearest that has one, for smoothing."""
+    if heat.blank is None:
+        return heat.values
+    held = np.argwhere(heat.filled)
+    every = np.indices(heat.grid)[..., None]
+    far = (every[0] - held[:, 0]) ** 2 + (every[1] - held[:, 1]) ** 2
+    rows, cols = held[far.argmin(-1)].transpose(2, 0, 1)
+    nearest: Float32[np.ndarray, "row col *three"] = heat.values[rows, cols]
+    return nearest
+
+
 def _pixels(
     heat: Heatmap, placement: Placement, paint: _Paint, interpolation: str
 ) -> UInt8[np.ndarray, "height width 3"]:
@@ -177,9 +198,10 @@ def _pixels(
         cells = paint(heat.values)
         return cells.take(rows, 0).take(cols, 1)
     colours = np.empty((placement.down.size, placement.across.size, 3), np.uint8)
+    spread = _spread(heat)
     for top in range(0, len(colours), BAND):
         band = Placement(0, 0, placement.down[top : top + BAND], placement.across)
-        values = INTERPOLATIONS[interpolation](heat.values, band)
+        values = INTERPOLATIONS[interpolation](spread, band)
         colours[top : top + BAND] = paint(values)
     return colours
 

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor, device, nn
 
 from attnviz.errors import unknown
+from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
 
 Fit = Literal["crop", "squash", "pad", "aspect"]
@@ -61,6 +62,25 @@ class AttentionSite:
     """The module whose output is the stream of tokens (1, token, channel) after this layer."""
     projection: nn.Linear | None = None
     """The linear layer that map × values go through, where nothing stands between them."""
+    geometry: Callable[[TokenLayout], Geometry] | None = None
+    """What rows and columns stand for, given the picture's tokens; None: these, all to all."""
+    axes: str = "window head"
+    """The axes of the module's maps before (query, key), as einops names them; `1` for others.
+
+    `"window_head"` where the module itself has made windows and heads one axis.
+    """
+    join: str = "(head ch)"
+    """How heads and their channels become one axis of what `after_mix` is fed with."""
+    on_grid: bool = False
+    """Whether that is fed with tokens in the order of the grid, where the map has windows."""
+    values_left: bool = False
+    """Whether the module multiplies values × mapᵀ, channels before tokens."""
+    is_operand: bool = False
+    """Whether the map is what the values are multiplied with, not yet what the softmax gives."""
+    mixed: str = ""
+    """Why rows do not sum to 1, where they do not."""
+    channels_first: bool = False
+    """Whether `after_mix` is fed with (window, channel, …) rather than (window, …, channel)."""
 
 
 @dataclass(frozen=True)

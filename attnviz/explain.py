@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from einops import rearrange
+from jaxtyping import Bool
 from PIL import Image
 from torch import Tensor
 
 from attnviz import capture, colour, export
 from attnviz.contract import Box, LoadedViT, as_fit
 from attnviz.errors import BadOption, unknown
+from attnviz.geometry import Geometry, Share
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.mass import mass_mask
@@ -83,7 +86,7 @@ def observe(
         view = vit.view(image, known_fit)
     layout = vit.layout(*view.tensor.shape[-2:])
     if target is not None:
-        require_target(target, vit, layout)
+        require_target(target, vit, capture.last_layout(vit, layout))
     seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
     return AttentionRecord(
         layers=seen.layers,
@@ -133,28 +136,34 @@ def explain(
             f"{chosen.label} explains a target, and this record was made without one: observe the"
             ' picture with target="predicted", a class, or attnviz.similarity_to(…).'
         )
-    query = record.layout.default_query if query is None else query
     settled = settle(method, chosen.options, options, record)
-    tokens = record.layout.query_tokens(query)
+    geometry = record.geometry_of(settled)
+    query = geometry.default_query if query is None else geometry.asked(query, record.layout)
+    tokens = geometry.queries.query_tokens(query)
     hears = {} if chosen.estimate is None else {"progress": progress}
     found = chosen.compute(record, tokens, **settled, **hears)
     values, said = (found.tokens, found.notes) if isinstance(found, Values) else (found, ())
     notes = [*(["random weights: this map means nothing"] if record.random else []), *said]
+    if geometry.padded and "layer" in settled:
+        notes.append("a part of the attention may go to padding that the model adds to its grid")
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
-    on_grid = rearrange(record.layout.to_grid(values), "... row col -> row col ...")
+    on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")
     heat = Explanation(
         values=on_grid.float().cpu().numpy(),
         unit=chosen.unit,
         title=chosen.label,
-        facts=_facts(record, chosen, query, settled, chosen.remarks(record, values)),
+        facts=_facts(record, chosen, query, settled, geometry, chosen.remarks(record, values)),
         image=record.image,
-        box=record.view.box,
+        box=_within(record.view.box, geometry.place),
         query_cell=(
-            None if isinstance(query, str) or not chosen.asks else record.layout.cell(tokens.start)
+            None
+            if isinstance(query, str) or not chosen.asks
+            else geometry.keys.same_place(query, geometry.queries)
         ),
         notes=tuple(notes),
-        share_of_all=chosen.is_share(settled),
+        blank=_blank(geometry, tokens) if "layer" in settled else None,
+        share_of_all=chosen.is_share(settled) and all(each.is_share for each in record.layers),
     )
     if heat.query_cell is not None and not _meets(heat.cell_box(*heat.query_cell), heat.image.size):
         note = "the patch that asks lies in the padding, beside the picture"
@@ -173,6 +182,20 @@ def _method(name: str) -> Method:
     if name not in METHODS:
         raise unknown("method", name, METHODS)
     return METHODS[name]
+
+
+def _blank(geometry: Geometry, query: range) -> Bool[np.ndarray, "row col"] | None:
+    """The cells that the query's windows do not reach."""
+    reached = geometry.keys.to_grid(geometry.reach(query))
+    return None if bool(reached.all()) else ~reached.cpu().numpy()
+
+
+def _within(box: Box, place: Share) -> Box:
+    """The part of a box that a place, in shares of its sides, names."""
+    left, top, right, bottom = box
+    wide, high = right - left, bottom - top
+    x0, y0, x1, y1 = place
+    return left + x0 * wide, top + y0 * high, left + x1 * wide, top + y1 * high
 
 
 def _meets(box: Box, size: tuple[int, int]) -> bool:
@@ -199,6 +222,7 @@ def _facts(
     method: Method,
     query: Query,
     settled: dict[str, Any],
+    geometry: Geometry,
     remarks: tuple[tuple[str, str], ...],
 ) -> tuple[tuple[str, str], ...]:
     """What a figure must say of where it comes from, in words."""
@@ -206,9 +230,10 @@ def _facts(
         ("method", method.label),
         *_in_words(method, settled, len(record.layers)),
         *remarks,
-        *([("query", record.layout.query_label(query))] if method.asks else []),
+        *([("query", geometry.queries.query_label(query))] if method.asks else []),
+        *([("attends to", geometry.kind)] if "layer" in settled and not geometry.is_plain else []),
         *([("target", str(record.target))] if method.needs_gradient else []),
-        *record.facts,
+        *record.facts_on(geometry.keys),
     )
 
 

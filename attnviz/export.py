@@ -194,6 +194,7 @@ def _arrays(heat: Heatmap, paper: Paper) -> bytes:
     np.savez_compressed(
         file,
         values=heat.values,
+        filled=heat.filled,
         box=np.array(heat.box),
         picture=np.array([heat.image.height, heat.image.width]),
         unit=np.array(heat.unit),

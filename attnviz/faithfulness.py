@@ -106,6 +106,7 @@ def compare_maps(
         _require_whole(name, value, least)
     _require_together(vit, record, heats)
     layout, picture = record.layout, record.view.tensor.to(vit.device)
+    _require_tiled(vit, record)
     patch = picture.shape[2] // layout.grid[0], picture.shape[3] // layout.grid[1]
     bare = baseline_of(picture, baseline, patch)
     watch = Watch.of(vit, record, picture, bare.picture)
@@ -187,6 +188,16 @@ def _require_whole(name: str, value: object, least: int) -> None:
         raise BadOption(f"{name} is a whole number from {least}; {value!r} came.")
 
 
+def _require_tiled(vit: LoadedViT, record: AttentionRecord) -> None:
+    """Patches that overlap or reach past the picture cannot be taken away one by one."""
+    (height, width), (rows, cols) = record.view.tensor.shape[-2:], record.layout.grid
+    if height % rows or width % cols:
+        raise BadOption(
+            f"The {rows} × {cols} patches of {vit.name} do not tile its input of {height} × {width}"
+            " pixels, so they cannot be taken away one by one. Choose another model or size."
+        )
+
+
 def _require_together(vit: LoadedViT, record: AttentionRecord, heats: Sequence[Heatmap]) -> None:
     """Refuse a map of another picture or of colours, or a record of another model."""
     if vit.name != record.model:
@@ -204,7 +215,13 @@ def _require_together(vit: LoadedViT, record: AttentionRecord, heats: Sequence[H
             (rows, cols), (own_rows, own_cols) = heat.grid, record.layout.grid
             raise BadOption(
                 f"{heat.title} is a map of {rows} × {cols} patches, but the record has {own_rows} ×"
-                f" {own_cols}: give a map that was made of this record."
+                f" {own_cols}: give a map that was made of this record, by a layer of that grid."
+            )
+        if heat.blank is not None:
+            raise BadOption(
+                f"{heat.title} leaves {int(heat.blank.sum())} of {heat.blank.size} patches blank,"
+                " which puts them in no order: choose a layer in which the query reaches all"
+                " patches, or a method that goes through several layers."
             )
         other_model = heat.fact("model") not in (None, record.model)
         same_picture = heat.image is record.image or heat.image == record.image

@@ -78,14 +78,19 @@ def heat_figure(
     width, height = heat.image.size
     figure = _canvas(picture, (width, height))
     rows, cols = heat.grid
-    points = [_centre(heat, row, col) for row in range(rows) for col in range(cols)]
+    # A blank cell keeps its index as well, but says nothing.
+    points = [
+        _centre(heat, row, col) if heat.filled[row, col] else (None, None)
+        for row in range(rows)
+        for col in range(cols)
+    ]
     words = heat.caption(alpha, mask) if caption else []
     marker: dict[str, Any] = {"opacity": 0, "size": 6}
     if chosen is None:
         words.insert(0, label)
     else:
         marker["color"] = heat.values.ravel().tolist()
-        marker |= _above(_colour_bar(chosen, colormap, label, heat.values), label)
+        marker |= _above(_colour_bar(chosen, colormap, label, heat.drawn), label)
     figure.add_scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],

@@ -11,7 +11,6 @@ from math import ceil, floor, isfinite
 from typing import Self
 
 import numpy as np
-from einops import rearrange
 from jaxtyping import Bool, Float, Float32, Float64, Int
 from PIL import Image
 
@@ -55,6 +54,8 @@ class Heatmap:
     """The (row, col) of the patch that was asked about, outlined on figures."""
     share_of_all: bool = False
     """Whether the values of all tokens, those without a place included, sum to 1."""
+    blank: Bool[np.ndarray, "row col"] | None = None
+    """The cells that hold no value, as those outside the query's window: nothing is drawn there."""
 
     def __post_init__(self) -> None:
         """Take private copies and check that everything fits together."""
@@ -84,6 +85,8 @@ class Heatmap:
                 " numbers, so there is nothing truthful to draw. Check the weights and the input"
                 " for NaN and infinity."
             )
+        if self.blank is not None and (self.blank.shape != self.grid or self.blank.all()):
+            raise BadOption("Blank cells are marked on the map's own grid, and leave at least one.")
         if self.image.mode != "RGB":
             raise BadOption(
                 f"A picture in mode RGB is expected, {self.image.mode} came."
@@ -116,15 +119,22 @@ class Heatmap:
 
     @property
     def drawn(self) -> Float32[np.ndarray, "patch *three"]:
-        """The values of the patches that meet the picture; those of a padding have no place in it.
+        """The values of the patches that are neither blank nor wholly in the padding.
 
-        Scales are chosen from these alone.
+        Scales are chosen from these alone, and a colour bar is of these.
         """
         left, top, right, bottom = self.box
         width, height = self.image.size
         rows = _meeting(self.grid[0], top, bottom, height)
         cols = _meeting(self.grid[1], left, right, width)
-        return rearrange(self.values[rows, cols], "row col ... -> (row col) ...")
+        held = self.values[rows, cols][self.filled[rows, cols]]
+        # All that is not blank may lie in the padding: then a scale is chosen from that.
+        return held if len(held) else self.values[self.filled]
+
+    @property
+    def filled(self) -> Bool[np.ndarray, "row col"]:
+        """The patches that hold a value."""
+        return np.ones(self.grid, dtype=bool) if self.blank is None else ~self.blank
 
     def fact(self, name: str) -> str | None:
         """The value of one fact, or None where it wasn't given."""
@@ -283,6 +293,6 @@ def shared_scale(
         )
     if any(heat.in_colour for heat in every):
         raise BadOption("Maps that share a scale have one value a patch; three came.")
-    pooled = np.concatenate([heat.values.ravel() for heat in every])
+    pooled = np.concatenate([heat.drawn for heat in every])
     chosen = choose_scale(pooled, scale, clip=clip)
     return Scale(chosen.low, chosen.high, f"{chosen.name}, shared by {len(every)} maps")

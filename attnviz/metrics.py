@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from attnviz.errors import unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import TokenLayout
 
@@ -142,7 +142,11 @@ def head_metrics(record: AttentionRecord) -> HeadMetrics:
 
     Distances are in pixels of the model's input. Sums run in float32 over one row, in float64 over
     rows.
+
+    Raises BadOption where a layer is not one of all tokens attending to all of the record's: its
+    distances, entropies and shares would not compare with those of others.
     """
+    _require_plain(record)
     layout = record.layout
     about = {**METRICS, **_prefix_metrics(layout)}
     heads = tuple(layer.heads for layer in record.layers)
@@ -156,6 +160,17 @@ def head_metrics(record: AttentionRecord) -> HeadMetrics:
         array.setflags(write=False)
     notes = ("random weights: these numbers mean nothing",) if record.random else ()
     return HeadMetrics(values, about, heads, received, layout, record.facts, notes)
+
+
+def _require_plain(record: AttentionRecord) -> None:
+    for layer in record.layers:
+        geometry = record.geometry(layer)
+        if not geometry.is_plain or geometry.queries != record.layout or layer.mixed:
+            attends = layer.mixed or f"tokens attend by {geometry.kind}"
+            raise BadOption(
+                f"Heads in numbers compare layers in which all tokens attend to all, but in layer"
+                f" {layer.name} of {record.model} {attends}. Look at the heads' maps instead."
+            )
 
 
 def _prefix_metrics(layout: TokenLayout) -> dict[str, Metric]:

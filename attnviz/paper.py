@@ -198,7 +198,7 @@ def _fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
 
 def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]]:
     """Where along the bar (0 to 1) which number stands; without the middle one if it collides."""
-    texts = [text for _, text in ticks(scale, heat.values)]
+    texts = [text for _, text in ticks(scale, heat.drawn)]
     if len(texts) == 1:
         return [(0.5, texts[0])]
     low, middle, high = texts

@@ -2,97 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import index
+from typing import Any
 
 import torch
 from einops import einsum
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from PIL import Image
 from torch import Tensor
 
 from attnviz.contract import Prediction, View
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
+from attnviz.geometry import Geometry
+from attnviz.sources import Factors as Factors
+from attnviz.sources import Maps as Maps
+from attnviz.sources import Product as Product
 from attnviz.tokens import TokenLayout
+from attnviz.windows import Windows
 
 BLOCK_BYTES = 4 * 2**20
 """Rows of a map are rebuilt in blocks of about this size: they stay in the processor's cache."""
-
-
-@dataclass(frozen=True)
-class Maps:
-    """A dense map: the softmax that the layer computed, or one rebuilt where it computed none."""
-
-    map: Float[Tensor, "head query key"]
-
-    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
-        """The rows of the queries from `start` up to `stop`, in float32."""
-        return self.map[:, start:stop].float()
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(head, query, key)."""
-        heads, queries, keys = self.map.shape
-        return heads, queries, keys
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return self.map.nbytes
-
-
-@dataclass(frozen=True)
-class Factors:
-    """What a fused kernel was given; its map is softmax(scale · Q Kᵀ + bias), over keys."""
-
-    queries: Float[Tensor, "head query channel"]
-    keys: Float[Tensor, "head key channel"]
-    scale: float
-    bias: Float[Tensor, "#head #query key"] | None = None
-
-    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
-        """The rows of the queries from `start` up to `stop`, rebuilt in float32."""
-        queries = self.queries[:, start:stop].float() * self.scale
-        scores = queries @ self.keys.float().mT
-        if self.bias is not None:
-            rows = slice(None) if self.bias.shape[1] == 1 else slice(start, stop)
-            scores = scores + self.bias[:, rows].float()
-        return scores.softmax(-1)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(head, query, key)."""
-        return self.queries.shape[0], self.queries.shape[1], self.keys.shape[1]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        bias = 0 if self.bias is None else self.bias.nbytes
-        return self.queries.nbytes + self.keys.nbytes + bias
-
-
-@dataclass(frozen=True)
-class Product:
-    """A map's gradient as its two factors: ∂y/∂A = ∂y/∂(A V) · Vᵀ."""
-
-    outputs: Float[Tensor, "head query channel"]
-    """∂y/∂(A V): the gradient at map × values."""
-    values: Float[Tensor, "head key channel"]
-
-    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
-        """The rows of the queries from `start` up to `stop`, in float32."""
-        return self.outputs[:, start:stop].float() @ self.values.float().mT
-
-    @property
-    def mean(self) -> Float[Tensor, " head"]:
-        """Each head's mean over all queries and keys: of a product, the product of the means."""
-        return (self.outputs.float().mean(1) * self.values.float().mean(1)).sum(-1)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held beside the values, which are the layer's."""
-        return self.outputs.nbytes
 
 
 @dataclass(frozen=True)
@@ -103,15 +34,19 @@ class LayerAttention:
     """
 
     name: str
-    source: Maps | Factors
+    source: Maps | Factors | Windows
     values: Float[Tensor, "head key channel"] | None = None
     """V: what the map multiplies."""
     projection: Float[Tensor, "out head_channel"] | None = None
     """W: what map × values are multiplied with next; the model's own tensor, no copy."""
-    gradient: Product | None = None
+    gradient: Product | Windows | None = None
     """∂y/∂A for the record's target y."""
-    own_gradient: Product | Maps | None = None
+    own_gradient: Product | Maps | Windows | None = None
     """∂s/∂A for the score s that the model reads from this layer's tokens alone."""
+    geometry: Geometry | None = None
+    """What its rows and columns stand for; None: the record's tokens, all to all."""
+    mixed: str = ""
+    """Where rows do not sum to 1, as where heads are mixed after the softmax: why, in words."""
 
     @property
     def heads(self) -> int:
@@ -150,11 +85,33 @@ class LayerAttention:
             raise UnknownName(
                 f"There is no query {query!r}: tokens are numbered 0 to {self.tokens - 1}."
             )
+        asks = self.asks[asked.start : asked.stop]
+        if not asks.any():
+            raise BadOption(
+                f"In layer {self.name} that token does not ask: it is a layer of {self._kind}."
+                " Choose another query or another layer."
+            )
         if len(asked) == 1:
             return self.source.block(asked.start, asked.stop)[:, 0]
         weights = torch.zeros(self.tokens, device=self.device)
-        weights[asked.start : asked.stop] = 1 / len(asked)
+        weights[asked.start : asked.stop] = asks / asks.sum()
         return self.pull(weights)
+
+    @property
+    def asks(self) -> Bool[Tensor, " query"]:
+        """Which tokens have a row; the others pass the layer as they are."""
+        if self.geometry is None:
+            return torch.ones(self.tokens, dtype=torch.bool, device=self.device)
+        return self.geometry.asks.to(self.device)
+
+    @property
+    def _kind(self) -> str:
+        return "all tokens" if self.geometry is None else self.geometry.kind
+
+    @property
+    def is_share(self) -> bool:
+        """Whether each row sums to 1 over tokens that have a place or a name."""
+        return not self.mixed and (self.geometry is None or not self.geometry.padded)
 
     def pull(self, weights: Float[Tensor, " query"]) -> Float[Tensor, "head key"]:
         """weightsᵀ A for each head: how a weighting of the queries falls on the keys.
@@ -178,7 +135,7 @@ class LayerAttention:
     def device(self) -> torch.device:
         """Where the attention is held."""
         source = self.source
-        return source.map.device if isinstance(source, Maps) else source.queries.device
+        return source.queries.device if isinstance(source, Factors) else source.map.device
 
 
 @dataclass(frozen=True)
@@ -229,18 +186,46 @@ class AttentionRecord:
         if not self.layers:
             raise CaptureFailed("The record holds no layer.")
         for layer in self.layers:
-            _, queries, keys = layer.source.shape
-            if queries != self.layout.tokens or keys != self.layout.tokens:
-                raise CaptureFailed(
-                    f"Layer {layer.name} attends from {queries} to {keys} tokens, but the layout"
-                    f" has {self.layout.tokens}: {len(self.layout.prefix)} prefix tokens and a"
-                    f" grid of {self.layout.grid[0]} × {self.layout.grid[1]} patches."
-                )
+            _, *sides = layer.source.shape
+            geometry = self.geometry(layer)
+            for came, layout in zip(sides, (geometry.queries, geometry.keys), strict=True):
+                if came != layout.tokens:
+                    raise CaptureFailed(
+                        f"Layer {layer.name} attends from {sides[0]} to {sides[1]} tokens, but the"
+                        f" layout has {layout.tokens}: {len(layout.prefix)} prefix tokens and a"
+                        f" grid of {layout.grid[0]} × {layout.grid[1]} patches."
+                    )
+
+    def geometry(self, layer: LayerAttention) -> Geometry:
+        """What the rows and the columns of one of its layers stand for."""
+        return layer.geometry or Geometry(self.layout, self.layout)
+
+    def geometry_of(self, settled: Mapping[str, Any]) -> Geometry:
+        """What a method with these options reads: a layer, a span's last one, or the features."""
+        if {"layer", "last_layer"} & settled.keys():
+            return self.geometry(self.layers[settled.get("layer", settled.get("last_layer"))])
+        return Geometry(self.last_layout, self.last_layout)
+
+    @property
+    def last_layout(self) -> TokenLayout:
+        """The tokens that the last layer hands on: those of `features` and `activations`."""
+        return self.geometry(self.layers[-1]).queries
+
+    def shared_from(self, last: int = -1) -> int:
+        """The first layer from which all up to `last` add up: they share their tokens."""
+        first = last % len(self.layers)
+        end = self.geometry(self.layers[first])
+        while first and self._adds_up(self.layers[first - 1], end):
+            first -= 1
+        return first
+
+    def _adds_up(self, layer: LayerAttention, end: Geometry) -> bool:
+        return not layer.mixed and self.geometry(layer).shares_tokens(end)
 
     @property
     def keep(self) -> str:
         """`"maps"` or `"factors"`: what the layers hold."""
-        dense = all(isinstance(layer.source, Maps) for layer in self.layers)
+        dense = all(not isinstance(layer.source, Factors) for layer in self.layers)
         return "maps" if dense else "factors"
 
     @property
@@ -257,7 +242,11 @@ class AttentionRecord:
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """(name, value) in words: where figures of this record say they come from."""
-        rows, cols = self.layout.grid
+        return self.facts_on(self.layout)
+
+    def facts_on(self, layout: TokenLayout) -> tuple[tuple[str, str], ...]:
+        """The same of a figure on the grid of another layout, as of a later stage."""
+        rows, cols = layout.grid
         return (
             ("model", self.model),
             ("weights", self.weights),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from attnviz.errors import BadOption
@@ -105,21 +105,26 @@ def _over_median(
     return (norms / median.clamp_min(torch.finfo(torch.float64).tiny)).numpy()
 
 
-def swallowed_by(values: Float[np.ndarray, "row col"]) -> tuple[tuple[int, int], ...]:
+def swallowed_by(
+    values: Float[np.ndarray, "row col"], filled: Bool[np.ndarray, "row col"] | None = None
+) -> tuple[tuple[int, int], ...]:
     """The few patches, (row, col) and largest first, that leave nothing to see of a map; or none.
 
     A map is swallowed if its largest value is at least `FAR` times the mean, and at most `FEW` of
     all patches have more than `FAINT` of the largest value. Drawn from zero, all others then lie
     in the lowest fifth of the colours. A map with negative values is no spread of mass: none.
+    Patches that are not `filled` hold no value, and do not count.
 
     DINOv2's rollouts are, by what its first layer attends to; from the second layer on they aren't.
     """
     exact = values.astype(np.float64)
-    largest = exact.max()
-    if exact.min() < 0 or largest < FAR * exact.mean() or not largest:
+    held = exact.ravel() if filled is None else exact[filled]
+    largest = held.max()
+    if held.min() < 0 or largest < FAR * held.mean() or not largest:
         return ()
-    seen = np.argwhere(exact > FAINT * largest)
-    if len(seen) > max(1, FEW * exact.size):
+    bright = exact > FAINT * largest
+    seen = np.argwhere(bright if filled is None else bright & filled)
+    if len(seen) > max(1, FEW * held.size):
         return ()
     cells = [(int(row), int(col)) for row, col in seen]
     return tuple(sorted(cells, key=lambda cell: -exact[cell]))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
@@ -28,13 +29,23 @@ class Caught:
     """What one attention module did during one pass."""
 
     number: int
+    site: AttentionSite
     runs: int = 0
-    source: Maps | Factors | None = None
-    values: Tensor | None = None  # (head, key, channel)
-    mixed: Tensor | None = None  # (1, head, query, channel): map × values, with its graph
-    joined: Tensor | None = None  # (1, query, head · channel): what reached the projection
+    source: Maps | Factors | None = None  # heads within windows, if there are several
+    shape: torch.Size | None = None  # of the map as the module has it
+    values: Tensor | None = None  # (window · head, key, channel)
+    mixed: Tensor | None = None  # as the module has it: map × values, with its graph
+    joined: Tensor | None = None  # as the module has it: what reached the projection
     given: Tensor | None = None  # (1, token, channel): what the module was fed with
     stream: Tensor | None = None  # (1, token, channel): the tokens after the layer
+
+    def flat(self, tensor: Tensor) -> Tensor:
+        """(window · head, …, …): the axes before a map's last two, as one."""
+        if self.site.axes == "window head" and tensor.shape[0] == 1:
+            return tensor[0]
+        if self.site.axes == "window_head":
+            return tensor
+        return rearrange(tensor, f"{self.site.axes} last but_one -> (window head) last but_one")
 
 
 class Tap(TorchFunctionMode):
@@ -53,7 +64,7 @@ class Tap(TorchFunctionMode):
         check: bool = False,
     ) -> None:
         super().__init__()
-        self.caught = {site.name: Caught(number) for number, site in enumerate(sites)}
+        self.caught = {site.name: Caught(number, site) for number, site in enumerate(sites)}
         self.store: Tensor | None = None  # (layer, 2 or 3, head, token, channel): q, k, v
         self.running: Caught | None = None
         self.stopped: Exception | None = None  # what `progress` raised
@@ -120,18 +131,18 @@ class Tap(TorchFunctionMode):
         if is_causal or enable_gqa:
             raise CaptureFailed("Causal and grouped-query attention are not drawn yet.")
         parts = [query, key, value] if self.values else [query, key]
-        queries, keys, *values = self._copies(caught.number, [part[0].detach() for part in parts])
+        queries, keys, *values = self._copies(caught, [caught.flat(p).detach() for p in parts])
         caught.source = Factors(
             queries=queries,
             keys=keys,
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
-            bias=None if attn_mask is None else _as_bias(attn_mask),
+            bias=None if attn_mask is None else _as_bias(attn_mask, query.shape),
         )
-        caught.values = values[0] if values else value[0].detach() if self.check else None
+        caught.values = values[0] if values else caught.flat(value).detach() if self.check else None
         if self.graph:
             caught.mixed = result
 
-    def _copies(self, number: int, parts: list[Tensor]) -> list[Tensor]:
+    def _copies(self, caught: Caught, parts: list[Tensor]) -> list[Tensor]:
         """Copies, so that what is packed beside queries and keys is not kept alive.
 
         All layers' lie in one tensor: many small ones, allocated between the pass's short-lived
@@ -139,38 +150,51 @@ class Tap(TorchFunctionMode):
         """
         first = parts[0]
         shape = (len(self.caught), len(parts), *first.shape)
+        if caught.site.geometry is not None:
+            return [part.clone(memory_format=torch.contiguous_format) for part in parts]
         if self.store is None:
             self.store = first.new_empty(shape)
         alike = all(part.shape == first.shape and part.dtype == self.store.dtype for part in parts)
         if not alike or self.store.shape != shape or self.store.device != first.device:
             return [part.clone(memory_format=torch.contiguous_format) for part in parts]
-        room = self.store[number]
+        room = self.store[caught.number]
         return [room[place].copy_(part) for place, part in enumerate(parts)]
 
     def _softmax(
         self, caught: Caught, result: Tensor, func: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
-        if result.ndim != 4:
+        if result.ndim != len(caught.site.axes.split()) + 2:
             return
+        caught.shape = result.shape
         if result.dtype in (torch.float16, torch.bfloat16):
             # The same softmax of the same scores; in half precision rows miss the sum 1.
             result = func(args[0].float(), *args[1:], **kwargs)
-        caught.source = Maps(result[0].detach())
+        caught.source = Maps(caught.flat(result).detach())
 
     def _product(self, caught: Caught, result: Tensor, left: Tensor, right: Tensor) -> None:
-        if caught.values is None and left.shape[1:] == caught.source.map.shape:  # type: ignore[union-attr]
+        if caught.site.values_left:
+            left, right, result = right.mT, left.mT, result.mT
+        if caught.values is None and left.shape == caught.shape:
+            if caught.site.is_operand:
+                caught.source = Maps(caught.flat(left).detach())
             if self.values or self.check:
-                caught.values = right[0].detach().clone(memory_format=torch.contiguous_format)
+                values = caught.flat(right).detach()
+                caught.values = values.clone(memory_format=torch.contiguous_format)
             if self.graph:
                 caught.mixed = result
 
 
-def _as_bias(mask: Tensor) -> Tensor:
-    """A mask as (head, query, key) numbers added to the scores; False means minus infinity."""
+def _as_bias(mask: Tensor, queries: torch.Size) -> Tensor:
+    """A mask as (window · head, query, key) numbers added to the scores; False is −infinity."""
     if mask.dtype == torch.bool:
         mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, float("-inf"))
-    mask = mask[(None,) * (4 - mask.ndim)]
-    return mask[0].detach()
+    if len(queries) == 3:
+        return mask.detach()
+    mask = mask[(None,) * (4 - mask.ndim)].detach()
+    if queries[0] == 1:
+        return mask[0]
+    mask = mask.expand(queries[0], queries[1], -1, -1)
+    return rearrange(mask, "window head query key -> (window head) query key")
 
 
 def hooks_of(

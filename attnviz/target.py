@@ -45,8 +45,8 @@ def similarity_to(reference: AttentionRecord | Query, *, name: str | None = None
 class Reading:
     """What one pass made of the picture, with its graph where there is one."""
 
-    tokens: Float[Tensor, "token channel"]
-    """The last layer's, normed."""
+    tokens: Float[Tensor, "token channel"] | None
+    """The last layer's, normed; None where it does not hand all of them on."""
     feature: Float[Tensor, " channel"]
     """The picture's one feature, which the head is fed with."""
     output: Float[Tensor, " output"]
@@ -123,6 +123,11 @@ def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Go
             raise BadOption(f"{reference.model} has no one feature that could be compared with.")
         fixed = reference.feature.to(subject)
         words = f"similarity to {target.name or 'another picture'}"
+    elif reading.tokens is None:
+        raise BadOption(
+            "This model hands on no features of single tokens that could be compared: give a class"
+            " or another record."
+        )
     else:
         fixed = reading.tokens[layout.query_tokens(reference).start].detach()
         words = f"similarity to the {layout.query_label(reference)}"

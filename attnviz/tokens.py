@@ -59,7 +59,7 @@ class TokenLayout:
     @property
     def query_names(self) -> tuple[str, ...]:
         """The queries that have a name; any patch as (row, col) is one as well."""
-        return (*self.prefix, "mean")
+        return (*self.prefix, *(["mean"] if self.patches else []))
 
     def token(self, row: int, col: int) -> int:
         """The index of the patch at (row, col)."""
@@ -104,7 +104,7 @@ class TokenLayout:
     def query_tokens(self, query: object) -> range:
         """The tokens whose rows a query averages: one token, or every patch for `"mean"`."""
         if isinstance(query, str):
-            if query == "mean":
+            if query == "mean" and self.patches:
                 return range(len(self.prefix), self.tokens)
             if query not in self.prefix:
                 raise unknown("query", query, [*self.query_names, "a patch as (row, col)"])
@@ -125,6 +125,15 @@ class TokenLayout:
         """One token in words: a prefix token's, or a patch's with its row and column."""
         named = 0 <= token < len(self.prefix)
         return self.query_label(self.prefix[token] if named else self.cell(token))
+
+    def same_place(self, cell: tuple[int, int], other: TokenLayout) -> tuple[int, int]:
+        """The patch here that holds the middle of a patch of another layout of the same picture."""
+        other.token(*cell)
+        row, col = (
+            int((place + 0.5) / theirs * ours)
+            for place, theirs, ours in zip(cell, other.grid, self.grid, strict=True)
+        )
+        return row, col
 
     def to_grid(self, values: Shaped[Tensor, "*lead token"]) -> Shaped[Tensor, "*lead row col"]:
         """Drop the prefix tokens and lay the patches out as the grid."""

@@ -1,4 +1,4 @@
-"""timm's plain Vision Transformers, as `attnviz.contract.LoadedViT` asks for them."""
+"""timm's Vision Transformers, as `attnviz.contract.LoadedViT` asks for them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from PIL import Image
 from timm.data import resolve_data_config
 from timm.layers import AttentionPoolLatent
 from timm.models import get_arch_pretrained_cfgs
-from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
 from attnviz.errors import BadOption
-from attnviz.tokens import TokenLayout, prefix_names
+from attnviz.tokens import TokenLayout
 from models.labels import class_names, imagenet_subset, top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size, as_size, aspect_size, require_multiples
+from models.timm_attention import sites_of
+from models.timm_families import FAMILIES, Family, prefix_of
 
 
 @dataclass(frozen=True, eq=False)
 class TimmViT:
-    """A timm `VisionTransformer` that is ready to be observed."""
+    """A model of one of `timm_families.FAMILIES` that is ready to be observed."""
 
-    module: VisionTransformer
+    module: nn.Module
     name: str
     weights: str
     random: bool
@@ -49,7 +50,7 @@ class TimmViT:
     @property
     def any_size(self) -> bool:
         """Whether any multiple of the patch will do; otherwise only one size does."""
-        return bool(self.module.dynamic_img_size)
+        return self._family.any_size(self.module)
 
     @property
     def lock(self) -> AbstractContextManager[object]:
@@ -59,48 +60,47 @@ class TimmViT:
     @property
     def device(self) -> torch.device:
         """Where the weights lie."""
-        return self._kernel.device
+        return next(self.module.parameters()).device
 
     @property
     def sites(self) -> tuple[AttentionSite, ...]:
-        """Each block's attention; its `norm`, mostly the identity, is fed with map × values."""
-        blocks: Any = self.module.blocks  # torch's types do not know a module's children
-        return tuple(
-            AttentionSite(
-                name=f"blocks.{index}.attn",
-                module=block.attn,
-                heads=block.attn.num_heads,
-                after_mix=block.attn.norm,
-                fused_switch="fused_attn",
-                block=block,
-                projection=_plain_projection(block.attn),
-            )
-            for index, block in enumerate(blocks)
-        )
+        """Its attention modules, by what they are."""
+        return sites_of(self.module)
+
+    @property
+    def _family(self) -> Family:
+        return FAMILIES[type(self.module)]
 
     @property
     def readout(self) -> Readout:
         """timm's pooling by token or mean, or by attention; then its last norm and its head."""
-        module, pool = self.module, self.module.attn_pool
+        module: Any = self.module  # torch's types do not know a module's children
+        pool = getattr(module, "attn_pool", None)
+        # Some heads pool as well: what is fed with the one feature is their last part.
+        head = getattr(module.head, "fc", module.head)
+        if isinstance(head, nn.ModuleList):  # CrossViT has two features, and so none
+            head = module
         pooled = isinstance(pool, AttentionPoolLatent)
+        last_norm = _last_norm(module)
+        fc_norm = getattr(module, "fc_norm", nn.Identity())
 
         def norm(tokens: Tensor) -> Tensor:
-            tokens = module.norm(tokens)
+            tokens = last_norm(tokens)
             # Where the model pools by attention, this one is of what is pooled.
-            normed: Tensor = tokens if pooled else module.fc_norm(tokens)
+            normed: Tensor = tokens if pooled else fc_norm(tokens)
             return normed
 
         def classify(feature: Tensor) -> Tensor:
-            heads = [module.head, getattr(module, "head_dist", module.head)]
-            first, second = (head(feature) for head in heads)
+            heads = [head, getattr(module, "head_dist", None) or head]
+            first, second = (each(feature) for each in heads)
             return (first + second) / 2
 
         return Readout(
             norm=norm,
-            head=module.head,
+            head=head,
             classify=classify,
-            pooler=_pooler(pool) if pooled else None,
-            pool=lambda tokens: module.fc_norm(module.pool(tokens)),
+            pooler=_pooler(pool) if isinstance(pool, AttentionPoolLatent) else None,
+            pool=lambda tokens: fc_norm(_pooled(module, tokens)),
         )
 
     @property
@@ -109,7 +109,7 @@ class TimmViT:
 
         The one output of a regression is no class, but can be a target: its name is "output".
         """
-        count = self.module.num_classes
+        count = int(getattr(self.module, "num_classes", 0))
         if not count or count in self._projections:
             return ()
         return class_names(count)
@@ -120,19 +120,26 @@ class TimmViT:
         Raises:
             BadOption: the model does not take that size; the message names one that it does.
         """
-        require_multiples((height, width), self.patch_size)
         native = native_size(self.module)
+        if self.any_size or (height, width) != native:
+            require_multiples((height, width), self.patch_size)
         if not self.any_size and (height, width) != native:
             raise BadOption(
                 f"{self.name} takes only {native[0]} × {native[1]} pixels, but"
-                f" {height} × {width} came: make it with dynamic_img_size=True, or resize."
+                f" {height} × {width} came: {self._way_out}."
             )
-        prefix = prefix_names(
-            cls=self.module.has_class_token,
-            dist=hasattr(self.module, "dist_token"),
-            registers=self.module.num_reg_tokens,
-        )
-        return TokenLayout(prefix, (height // self.patch_size[0], width // self.patch_size[1]))
+        high, wide = self.patch_size
+        grid = (height // high, width // wide)
+        if self._family.grid is not None:
+            grid = self._family.grid(self.module, (height, width))
+        prefix = self._family.prefix
+        return TokenLayout(prefix_of(self.module) if prefix is None else prefix, grid)
+
+    @property
+    def _way_out(self) -> str:
+        if "dynamic_img_size" in self._family.options:
+            return "make it with dynamic_img_size=True, or resize"
+        return "resize the picture, or load the model with image_size=(rows, cols)"
 
     def view(self, image: Image.Image, fit: str) -> View:
         """Fit a picture to the model's size, or with `aspect` to as many patches as that has.
@@ -177,18 +184,15 @@ class TimmViT:
         Empty where there is no classifier: the head of a CLIP tower is a projection.
         """
         outputs = output.shape[-1]
-        if output.ndim != 2 or self.module.num_classes == 0 or outputs in self._projections:
+        headless = not getattr(self.module, "num_classes", 0)
+        if output.ndim != 2 or headless or outputs in self._projections:
             return ()
         return top_classes(output, class_names(outputs))
 
     @property
-    def _kernel(self) -> Tensor:
-        return self.module.patch_embed.proj.weight
-
-    @property
     def patch_size(self) -> Size:
         """(rows, cols) in pixels of one patch."""
-        rows, cols = self.module.patch_embed.patch_size
+        rows, cols = self._family.patch(self.module)
         return rows, cols
 
     @property
@@ -202,17 +206,23 @@ class TimmViT:
         return {config.num_classes for config in configs if not imagenet_subset(config.num_classes)}
 
     def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to(self.device, self._kernel.dtype)
+        return tensor.detach().to(self.device, next(self.module.parameters()).dtype)
 
 
 def _pooler(pool: AttentionPoolLatent) -> AttentionSite:
     return AttentionSite("attn_pool", pool, pool.num_heads, pool.proj, "fused_attn")
 
 
-def _plain_projection(attn: Any) -> nn.Linear | None:
-    """What map × values go through, if it is one matrix and nothing else."""
-    plain = isinstance(attn.norm, nn.Identity) and getattr(attn, "gate", None) is None
-    return attn.proj if plain and isinstance(attn.proj, nn.Linear) else None
+def _last_norm(module: Any) -> nn.Module:
+    """The model's own, or as in PVT v2 its last stage's; the identity where it has none."""
+    holders = [module, *list(getattr(module, "stages", ()))[-1:]]
+    norms: list[nn.Module] = [each.norm for each in holders if hasattr(each, "norm")]
+    return norms[0] if norms else nn.Identity()
+
+
+def _pooled(module: Any, tokens: Tensor) -> Tensor:
+    pooled: Tensor = module.pool(tokens) if hasattr(module, "pool") else module._pool(tokens)
+    return pooled
 
 
 def recipe_of(config: dict[str, Any]) -> Recipe:
@@ -222,11 +232,7 @@ def recipe_of(config: dict[str, Any]) -> Recipe:
     return Recipe(**{name: data[name] for name in chosen})
 
 
-def native_size(module: VisionTransformer) -> Size:
-    """The size that its learned positions were made for.
-
-    Not quite the size of the training where that was no multiple of the patch: a convolution drops
-    the rest, so 384 pixels in patches of 14 are 378.
-    """
-    grid, patch = module.patch_embed.grid_size, module.patch_embed.patch_size
-    return grid[0] * patch[0], grid[1] * patch[1]
+def native_size(module: nn.Module) -> Size:
+    """The size that its learned positions were made for."""
+    rows, cols = FAMILIES[type(module)].native(module)
+    return rows, cols

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 import timm
-from timm.layers import Attention, PatchEmbed
+from timm.layers import DiffAttention
 from timm.models import (
     get_arch_pretrained_cfgs,
     get_deprecated_models,
@@ -16,20 +17,56 @@ from timm.models import (
     list_models,
     model_entrypoint,
 )
-from timm.models.deit import VisionTransformerDistilled
-from timm.models.vision_transformer import Block, ResPostBlock, VisionTransformer
+from timm.models.davit import ChannelAttention, ChannelAttentionV2
+from timm.models.vision_transformer import DiffParallelScalingBlock
+from timm.models.volo import OutlookAttention
+from timm.models.xcit import XCA
 from torch import nn
 
-from attnviz.errors import UnknownName, UnsupportedModel, unknown
+from attnviz.errors import BadOption, UnknownName, UnsupportedModel, unknown
 from models import dinov2_small, own_weights
+from models.catalogue import WITHOUT
+from models.sizes import Size, require_multiples
+from models.timm_attention import ATTENTION
+from models.timm_families import FAMILIES
 
-PLAIN_FAMILIES = ("vision_transformer", "deit")
-"""timm's modules that hold ViT, DeiT, DINO, DINOv2, SigLIP and CLIP."""
+DRAWN: Mapping[str, dict[str, Any]] = {
+    "vision_transformer": {"dynamic_img_size": True},
+    "deit": {"dynamic_img_size": True},
+    "vision_transformer_hybrid": {"dynamic_img_size": True},
+    "eva": {"dynamic_img_size": True},
+    "vision_transformer_relpos": {},
+    "naflexvit": {},
+    "beit": {},
+    "cait": {},
+    "convit": {},
+    "xcit": {},
+    "volo": {},
+    "tnt": {},
+    "pit": {},
+    "vision_transformer_sam": {},
+    "swin_transformer": {},
+    "swin_transformer_v2": {},
+    "swin_transformer_v2_cr": {},
+    "gcvit": {},
+    "davit": {},
+    "maxxvit": {},
+    "nest": {},
+    "pvt_v2": {},
+    "twins": {},
+    "visformer": {},
+    "tiny_vit": {},
+    "crossvit": {},
+}
+"""timm's modules whose models are drawn, and what these are made with."""
 
-FOR_NOW = (
-    "For now only plain Vision Transformers can be drawn: timm's ViT, DeiT, DINO, DINOv2, CLIP"
-    " and SigLIP."
-)
+WITHOUT_MAP = {XCA, OutlookAttention, ChannelAttention, ChannelAttentionV2}
+"""Attention that has no map of tokens by tokens, beside layers that have one: not drawn."""
+
+DIFFERENTIAL = {DiffAttention, DiffParallelScalingBlock}
+"""Blocks that subtract one softmax from another and normalise: no map multiplies the values."""
+
+FOR_NOW = "For now only these families of timm can be drawn: " + ", ".join(DRAWN) + "."
 
 
 @dataclass(frozen=True)
@@ -41,25 +78,61 @@ class TimmName:
     """Empty for the default weights."""
     config: dict[str, Any]
     """timm's description of those weights and of the pictures that they expect."""
+    made_for: Size | None = None
+    """The size of picture that it is made for, where it takes one only and that is not timm's."""
 
     def __str__(self) -> str:
         return f"{self.architecture}.{self.tag}" if self.tag else self.architecture
 
-    def build(self, **options: Any) -> VisionTransformer:
-        """The module with timm's own initial weights; takes any multiple of the patch as input.
+    @property
+    def family(self) -> str:
+        """timm's module that it comes from."""
+        return model_entrypoint(self.architecture).__module__.rpartition(".")[2]
 
-        Positions are resampled at each pass from the learned ones, by timm's own antialiased
-        bicubic routine.
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the families whose weights are renamed, and made without any first."""
+        return self.family in ("vision_transformer", "deit")
+
+    def build(self, **options: Any) -> nn.Module:
+        """The module with timm's own initial weights.
+
+        Where the family can, it takes any multiple of the patch as input: positions are resampled
+        at each pass from the learned ones, by timm's own antialiased bicubic routine.
 
         Raises:
-            UnsupportedModel: it is not a plain Vision Transformer after all.
+            UnsupportedModel: a part of it cannot be drawn after all.
         """
-        module = timm.create_model(str(self), pretrained=False, dynamic_img_size=True, **options)
-        return require_plain(module, self.architecture)
+        if self.made_for is not None:
+            options["img_size"] = self.made_for
+        module = timm.create_model(str(self), pretrained=False, **DRAWN[self.family], **options)
+        return require_drawable(module, self.architecture)
 
-    def blank(self, **options: Any) -> VisionTransformer:
+    def sized(self, size: Size) -> TimmName:
+        """The same for pictures of that size; raises BadOption where it cannot be made for it."""
+        blank = self.blank()
+        family = FAMILIES[type(blank)]
+        if family.any_size(blank):
+            require_multiples(size, family.patch(blank))
+        elif size != tuple(family.native(blank)):
+            made = replace(self, made_for=size)
+            try:
+                fits = tuple(family.native(made.blank())) == size
+            except (AssertionError, RuntimeError, TypeError, ValueError):
+                fits = False
+            if not fits:
+                require_multiples(size, family.patch(blank))
+                raise BadOption(
+                    f"{self} cannot be made for {size[0]} × {size[1]} pixels. Leave image_size out:"
+                    f" its own is {' × '.join(map(str, family.native(blank)))}."
+                )
+            return made
+        return self
+
+    def blank(self, **options: Any) -> Any:
         """The module without any weights: shapes only, no memory; raises as `build`."""
-        return self.build(device="meta", weight_init="skip", **options)
+        skip = {"weight_init": "skip"} if self.is_plain else {}
+        return self.build(device="meta", **skip, **options)
 
 
 def resolve(name: str) -> TimmName:
@@ -67,7 +140,7 @@ def resolve(name: str) -> TimmName:
 
     Raises:
         UnknownName: timm has no such architecture, or no such weights for it.
-        UnsupportedModel: it exists but is no Vision Transformer of the plain families.
+        UnsupportedModel: it exists but is of a family that is not drawn.
     """
     current = get_deprecated_models().get(name, name)  # None where timm dropped a model
     architecture, _, tag = (current or "").partition(".")
@@ -75,7 +148,11 @@ def resolve(name: str) -> TimmName:
         raise _no_such_model(name)
     # Judged by the module that an architecture comes from, so that nothing foreign is even built.
     family = model_entrypoint(architecture).__module__.rpartition(".")[2]
-    if family not in PLAIN_FAMILIES:
+    if family in WITHOUT:
+        raise UnsupportedModel(
+            f"{name} belongs to timm's family {family!r}: {WITHOUT[family]}. {FOR_NOW}"
+        )
+    if family not in DRAWN:
         raise UnsupportedModel(f"{name} belongs to timm's family {family!r}. {FOR_NOW}")
     if "radio" in architecture:
         raise UnsupportedModel(f"{name} resamples its positions in a way of its own. {FOR_NOW}")
@@ -88,7 +165,7 @@ def resolve(name: str) -> TimmName:
     return TimmName(architecture, tag, config.to_dict() if config else {})
 
 
-def require_plain(module: nn.Module, name: str) -> VisionTransformer:
+def require_drawable(module: nn.Module, name: str) -> nn.Module:
     """The module as it is, if each of its layers is known to be drawn truthfully.
 
     Exact types: a subclass may do anything in its forward pass.
@@ -96,35 +173,46 @@ def require_plain(module: nn.Module, name: str) -> VisionTransformer:
     Raises:
         UnsupportedModel: some part of it is of another kind; the message says which.
     """
-    if type(module) not in (VisionTransformer, VisionTransformerDistilled):
+    parts: Any = module  # torch's types do not know a module's children
+    if type(module) not in FAMILIES:
         raise UnsupportedModel(f"{name} is a {type(module).__name__}. {FOR_NOW}")
-    plain: Any = module
-    if plain.in_chans != 3:
-        raise UnsupportedModel(f"{name} takes {plain.in_chans} channels, but a picture has 3.")
-    attentions = [block.attn for block in plain.blocks if hasattr(block, "attn")]
-    odd = [
-        *_of_other_kind([plain.patch_embed], PatchEmbed),
-        *_of_other_kind(plain.blocks, Block, ResPostBlock),
-        *_of_other_kind(attentions, Attention),
-    ]
+    channels = getattr(parts, "in_chans", 3)
+    if channels != 3:
+        raise UnsupportedModel(f"{name} takes {channels} channels, but a picture has 3.")
+    odd = _odd_parts(parts)
     if odd:
         raise UnsupportedModel(f"{name} is built with {odd[0]}. {FOR_NOW}")
-    return plain
+    return module
 
 
-def _of_other_kind(parts: Any, *kinds: Callable[..., nn.Module]) -> list[str]:
-    return sorted({type(part).__name__ for part in parts if type(part) not in kinds})
+def _odd_parts(module: nn.Module) -> list[str]:
+    """The classes of parts that are not known to be drawn truthfully."""
+    foreign = {
+        type(part).__name__
+        for part in module.modules()
+        if not type(part).__module__.startswith(("timm.", "torch.nn."))
+    }
+    attentions = {
+        type(child)
+        for part in module.modules()
+        for name, child in part.named_children()
+        if re.fullmatch(r"attn(_in|_out)?", name) and type(part) not in {*ATTENTION, *WITHOUT_MAP}
+    }
+    unknown = {kind.__name__ for kind in attentions - {*ATTENTION, *WITHOUT_MAP}}
+    unknown |= {type(part).__name__ for part in module.modules() if type(part) in DIFFERENTIAL}
+    if not any(type(part) in ATTENTION for part in module.modules()):
+        unknown.add("no attention over tokens")
+    return sorted(foreign | unknown)
 
 
 def _no_such_model(name: str) -> UnknownName:
     """Names the nearest plain models; all of timm's names would fill the screen."""
-    architectures = [arch for family in PLAIN_FAMILIES for arch in list_models(module=family)]
+    architectures = [arch for family in DRAWN for arch in list_models(module=family)]
     tagged = [full for arch in architectures for full in get_arch_pretrained_cfgs(arch)]
     ours = [dinov2_small.NAME, *own_weights.TRAINED]
     near = get_close_matches(name, [*ours, *architectures, *tagged], n=3)
     rest = (
-        "and by their timm names the plain Vision Transformers among the"
-        f" {len(architectures)} of timm.list_models(module='vision_transformer') and"
-        " timm.list_models(module='deit')"
+        f"and by their timm names {len(architectures)} models of timm, such as those of"
+        " timm.list_models(module='vision_transformer')"
     )
     return unknown("model", name, near or [*ours, rest])

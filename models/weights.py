@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
@@ -124,12 +126,46 @@ def assemble(
     return module
 
 
+def fill(build: Callable[..., nn.Module], state: Mapping[str, Tensor], *, source: str) -> nn.Module:
+    """A module of any other family with exactly these weights, at the size it is built for.
+
+    The family's own filter renames tensors where it has one; the number of classes is the file's.
+
+    Raises:
+        BadWeights: a tensor is missing, left over, or of another shape; the message says which.
+    """
+    module = build(device="cpu")
+    head = _filtered(state, module, source).get("head.weight")
+    classes = 0 if head is None else len(head)
+    if classes != getattr(module, "num_classes", classes):
+        module = build(device="cpu", num_classes=classes)
+    tensors = _filtered(state, module, source)
+    require_fit(module, tensors, source)
+    module.load_state_dict(tensors, strict=True)
+    return module
+
+
+def _filtered(state: Mapping[str, Tensor], module: nn.Module, source: str) -> dict[str, Tensor]:
+    """The tensors by the names that timm's module has for them now."""
+    rename = getattr(import_module(type(module).__module__), "checkpoint_filter_fn", None)
+    return dict(state) if rename is None else _by(rename, state, module, source)
+
+
 def _renamed(
     state: Mapping[str, Tensor], module: VisionTransformer, source: str
 ) -> dict[str, Tensor]:
+    # adapt_layer_scale is DeiT III's old naming, which nothing else uses.
+    return _by(partial(checkpoint_filter_fn, adapt_layer_scale=True), state, module, source)
+
+
+def _by(
+    rename: Callable[..., dict[str, Tensor]],
+    state: Mapping[str, Tensor],
+    module: nn.Module,
+    source: str,
+) -> dict[str, Tensor]:
     try:
-        # adapt_layer_scale is DeiT III's old naming, which nothing else uses.
-        tensors = checkpoint_filter_fn(dict(state), module, adapt_layer_scale=True)
+        tensors = rename(dict(state), module)
         return {name: tensor.contiguous() for name, tensor in tensors.items()}
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise BadWeights(

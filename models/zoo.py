@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
-from torch import nn
+from torch import Tensor, nn
 
 from attnviz.errors import BadOption, BadWeights, UnsupportedModel
 from attnviz.tokens import TokenLayout
@@ -17,11 +16,11 @@ from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
 from models.own_adapter import OwnViT
 from models.seeds import seeded
-from models.sizes import as_size, require_multiples
+from models.sizes import Size, as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
-from models.timm_names import TimmName, require_plain, resolve
+from models.timm_names import TimmName, require_drawable, resolve
 from models.vit import ViT
-from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, assemble, read_safetensors
+from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, assemble, fill, read_safetensors
 
 AnyViT = TimmViT | OwnViT
 """A loaded model, of either kind."""
@@ -92,7 +91,7 @@ MODELS = {
     ),
     "deit_tiny_patch16_224.fb_in1k": ModelCard("DeiT-Ti/16", TINY, "6 M", "Apache-2.0", HUB),
 }
-"""Name → card. `load` takes any other plain Vision Transformer of timm's as well."""
+"""Name → card. `load` takes any other model of the families in `timm_names.DRAWN` as well."""
 
 
 def load(
@@ -104,7 +103,7 @@ def load(
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> AnyViT:
-    """Load a model of `MODELS`, or any plain Vision Transformer by its timm name.
+    """Load a model of `MODELS`, or any of docs/models.md by its timm name.
 
     The weights are those of `checkpoint`, a safetensors file, if there is one; else the pretrained
     ones, from the data package or the hub; else, without `pretrained`, random ones from `seed`.
@@ -116,7 +115,7 @@ def load(
 
     Raises:
         UnknownName: timm has no model of that name.
-        UnsupportedModel: it is not a plain Vision Transformer.
+        UnsupportedModel: it has no map, or none that is known to be drawn truthfully.
         BadOption: the size does not suit the patch, or there is no such device.
         BadWeights: the weights are missing, damaged or of another model, or the hub is far.
     """
@@ -132,13 +131,13 @@ def load(
         )
     packaged = name == dinov2_small.NAME
     found = resolve(dinov2_small.ARCHITECTURE if packaged else name)
-    blank = found.blank()  # so that what cannot work is refused before any weights are fetched
     size = None if image_size is None else as_size(image_size)
-    if size is not None:
-        require_multiples(size, tuple(blank.patch_embed.patch_size))
+    # What cannot work is refused before any weights are fetched.
+    found = found if size is None else found.sized(size)
+    found.blank()
     if checkpoint is not None:
         state, source = read_safetensors(checkpoint), Path(checkpoint).name
-        module = assemble(found.blank, state, source=source, image_size=size)
+        module = _filled(found, state, source, size)
         weights = CHECKPOINT_WORDS.format(source)
     elif not pretrained:
         module = _random(found, seed)
@@ -148,14 +147,15 @@ def load(
         weights = dinov2_small.WEIGHTS
     else:
         module, weights = _from_hub(found)
-    return TimmViT(
+    vit = TimmViT(
         module=module.eval().to(there),
         name=name,
         weights=weights,
         random=checkpoint is None and not pretrained,
-        image_size=size or native_size(module),
+        image_size=native_size(module),
         recipe=recipe_of(found.config),
     )
+    return vit if size is None else vit.at(size)
 
 
 def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> AnyViT:
@@ -172,33 +172,45 @@ def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> AnyViT:
     if isinstance(module, ViT):
         wrapped = OwnViT(module=module, name=name, weights=weights)
     else:
-        plain = require_plain(module, name)
-        config: Any = getattr(plain, "pretrained_cfg", {})
-        if not plain.dynamic_img_size and tuple(plain.patch_embed.img_size) != native_size(plain):
+        known: Any = require_drawable(module, name)
+        config: Any = getattr(known, "pretrained_cfg", {})
+        size, native = (
+            getattr(getattr(known, "patch_embed", None), "img_size", None),
+            native_size(known),
+        )
+        wrapped = TimmViT(known, name, weights, False, native, recipe_of(config))
+        if not wrapped.any_size and size is not None and tuple(size) != native:
             raise UnsupportedModel(
-                f"{name} insists on {plain.patch_embed.img_size} pixels, which its patches do not"
-                " tile: make it with dynamic_img_size=True."
+                f"{name} insists on {size} pixels, which its patches do not tile: make it with"
+                " dynamic_img_size=True, or for another size."
             )
-        wrapped = TimmViT(plain, name, weights, False, native_size(plain), recipe_of(config))
     own = wrapped.layout(*wrapped.image_size)
     if layout not in (None, own):
         raise BadOption(f"The layout {layout} came, but the module's is {own}: leave it out.")
     return wrapped
 
 
-def _random(found: TimmName, seed: int) -> VisionTransformer:
+def _random(found: TimmName, seed: int) -> nn.Module:
     """timm's initial weights."""
     with seeded(seed):
         return found.build(device="cpu")
 
 
-def _from_hub(found: TimmName) -> tuple[VisionTransformer, str]:
+def _filled(
+    found: TimmName, state: dict[str, Tensor], source: str, size: Size | None = None
+) -> nn.Module:
+    if found.is_plain:
+        return assemble(found.blank, state, source=source, image_size=size)
+    return fill(found.build, state, source=source)
+
+
+def _from_hub(found: TimmName) -> tuple[nn.Module, str]:
     repo = found.config.get("hf_hub_id")
     if repo is None:
         raise BadWeights(
             f"timm offers no weights for {found} on the hub. Give checkpoint=FILE.safetensors, or"
             " pretrained=False for random weights."
         )
-    module = assemble(found.blank, read_safetensors(hub.fetch(repo)), source=repo)
+    module = _filled(found, read_safetensors(hub.fetch(repo)), repo)
     licence = found.config.get("license") or "not stated"
     return module, f"Pretrained weights {repo} from the Hugging Face hub (licence: {licence})."

@@ -174,7 +174,7 @@ MISTAKES = [
     (["picture.png", "-o", "picture.png"], "the picture itself"),
     (["picture.png", "-o", "nowhere/o.png"], "nowhere"),
     (["picture.png", "-o", "o.png", "--model", "vit_tinny_patch16_224"], "vit_tiny_patch16_224"),
-    (["picture.png", "-o", "o.png", "--model", "swin_tiny_patch4_window7_224"], "swin"),
+    (["picture.png", "-o", "o.png", "--model", "edgenext_xx_small"], "edgenext"),
     (["picture.png", "-o", "o.png", "--method", "grad"], "rollout"),
     (["picture.png", "-o", "o.png", "--layer", "99", "--method", "attention"], "0 to 11"),
     (["picture.png", "-o", "o.png", "--layer", "1", "--method", "rollout"], "no --layer"),

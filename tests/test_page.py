@@ -303,7 +303,9 @@ def test_the_masks_hold_the_share_that_was_asked_for(page):
 
 
 def test_sinks_are_named_and_can_be_left_out_of_the_colours(page, monkeypatch):
-    monkeypatch.setattr("attnviz.ui.sinks_panel.swallowed_by", lambda values: ((1, 2), (0, 0)))
+    monkeypatch.setattr(
+        "attnviz.ui.sinks_panel.swallowed_by", lambda values, filled: ((1, 2), (0, 0))
+    )
     calm(page.run())
     assert "2 patches (row 1, column 2; row 0, column 0) hold so much" in texts(page)
     row = record_on(page).layers[2].probs().mean(0)[0, 1:].numpy()

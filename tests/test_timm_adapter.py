@@ -300,13 +300,9 @@ def test_predictions_of_fewer_than_five_classes():
 # --- loading ---------------------------------------------------------------------------------
 
 REFUSED = [
-    ("swin_tiny_patch4_window7_224", "swin_transformer"),
-    ("eva02_tiny_patch14_224", "eva"),
-    ("beit_base_patch16_224", "beit"),
-    ("vit_tiny_r_s16_p8_224", "vision_transformer_hybrid"),
+    ("edgenext_xx_small", "edgenext"),
     ("resnet18", "resnet"),
-    ("vit_base_patch16_xp_224", "ParallelScalingBlock"),
-    ("vit_small_patch16_18x2_224", "ParallelThingsBlock"),
+    ("vit_dpwee_patch16_reg1_gap_256", "DiffParallelScalingBlock"),
     ("vit_dwee_patch16_reg1_gap_256", "DiffAttention"),
     ("vit_base_patch16_radio_v3", "positions"),
 ]

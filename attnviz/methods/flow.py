@@ -62,10 +62,11 @@ def flow(
     Source: Abnar & Zuidema 2020, section 3.
     """
     layers = span.layers_between(record, first_layer, last_layer)
-    layout = record.layout.pooled(pool)
+    whole = record.geometry(layers[-1]).queries
+    layout = whole.pooled(pool)
     _refuse(network.estimate(len(layers), layout.tokens), limit, len(layers), layout.tokens)
-    parts = None if pool is None else record.layout.parts(layout)
-    supply = query_row(record, query).cpu().double()
+    parts = None if pool is None else whole.parts(layout)
+    supply = query_row(layers[-1], query).cpu().double()
     supply /= supply.sum()  # 1 in float64 too
     supply = supply if parts is None else supply @ parts
     capacities, found = [], []
@@ -103,7 +104,8 @@ def estimate(
 ) -> Estimate:
     """How long the flows of one query take: `most` where all of the network is needed for each."""
     layers = span.layers_between(record, first_layer, last_layer)
-    return network.estimate(len(layers), record.layout.pooled(pool).tokens)
+    layout = record.geometry(layers[-1]).queries.pooled(pool)
+    return network.estimate(len(layers), layout.tokens)
 
 
 def _refuse(needed: Estimate, limit: float, layers: int, tokens: int) -> None:
@@ -118,8 +120,9 @@ def _refuse(needed: Estimate, limit: float, layers: int, tokens: int) -> None:
 def _capacities(
     layer: LayerAttention, parts: Float64[Tensor, "token part"] | None
 ) -> Float64[np.ndarray, "part part"]:
-    """½ mean_h A + ½ I, of what the tokens are pooled to."""
+    """½ mean_h A + ½ I, of what the tokens are pooled to; what does not ask passes whole."""
     mean = torch.cat([rows.mean(0) for rows in layer.blocks()]).cpu().double()
+    mean += torch.diag(~layer.asks.cpu()).to(mean)
     if parts is not None:
         mean = (parts / parts.sum(0)).mT @ mean @ parts
     capacities: np.ndarray = ((mean + torch.eye(len(mean), dtype=mean.dtype)) / 2).numpy()

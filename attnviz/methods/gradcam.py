@@ -24,7 +24,7 @@ def gradcam(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
             f"{record.model} gave no activations to weight: Grad-CAM needs a target and a last"
             " layer that attends to tokens in one piece. Choose another method."
         )
-    prefix = len(record.layout.prefix)
+    prefix = len(record.geometry(record.layers[-1]).queries.prefix)
     weights = record.activations.gradient[prefix:].mean(0)
     return einsum(weights, record.activations.values, "channel, token channel -> token").relu()
 

@@ -23,8 +23,9 @@ def gradient_rollout(
 
     Source: the intent of J. Gildenblat's vit-explain, 2020.
     """
-    row = query_row(record, query)
-    for layer in reversed(span.layers_between(record, first_layer, last_layer)):
+    layers = span.layers_between(record, first_layer, last_layer)
+    row = query_row(layers[-1], query)
+    for layer in reversed(layers):
         passed_on = torch.zeros_like(row)
         for at, attention, gradient in attention_and_gradient(layer, row):
             kept = gradient.mul_(attention).mean(0).relu_()

@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import BadOption
-from attnviz.record import AttentionRecord, LayerAttention, Product
+from attnviz.record import LayerAttention, Product
+from attnviz.windows import Windows
 
 
-def gradient_of(layer: LayerAttention) -> Product:
+def gradient_of(layer: LayerAttention) -> Product | Windows:
     """∂y/∂A of the layer; BadOption where the record was made without a target."""
     if layer.gradient is None:
         raise BadOption(
@@ -41,8 +42,8 @@ def attention_and_gradient(
             )
 
 
-def query_row(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
-    """The query as weights on tokens: 1 in all, in equal parts."""
-    row = torch.zeros(record.layout.tokens, device=record.layers[0].device)
+def query_row(layer: LayerAttention, query: range) -> Float[Tensor, " token"]:
+    """The query as weights on the layer's tokens: 1 in all, in equal parts."""
+    row = torch.zeros(layer.tokens, device=layer.device)
     row[query.start : query.stop] = 1 / len(query)
     return row

@@ -41,8 +41,13 @@ class Option:
                 return int
         assert_never(self.kind)
 
-    def check(self, name: str, value: Any, record: AttentionRecord) -> Any:
-        """The value in its one form (what is numbered counted from 0), or an error."""
+    def check(
+        self, name: str, value: Any, record: AttentionRecord, layer: int | None = None
+    ) -> Any:
+        """The value in its one form (what is numbered counted from 0), or an error.
+
+        A head must exist in that `layer`, or without one in all: heads may differ between layers.
+        """
         words = name.replace("_", " ")
         match self.kind:
             case "choice":
@@ -52,10 +57,12 @@ class Option:
             case "fraction":
                 return self._fraction(words, value)
             case "layer":
+                if value is None and self.default is None:
+                    return None
                 return _position(words, value, len(record.layers))
             case "head":
-                # A head must exist wherever it is asked for; heads may differ between layers.
-                heads = min(layer.heads for layer in record.layers)
+                asked = record.layers if layer is None else [record.layers[layer]]
+                heads = min(each.heads for each in asked)
                 return None if value is None else _position(words, value, heads)
             case "component":
                 return None if value is None else _position(words, value, COMPONENTS)
@@ -85,13 +92,31 @@ def settle(
     record: AttentionRecord,
 ) -> dict[str, Any]:
     """All options of a method: those given, checked, and the defaults of the others."""
+    settled = check(method, options, given, record)
+    if settled.get("first_layer", 0) is None:
+        settled["first_layer"] = record.shared_from(settled["last_layer"])
+    side = settled.get("pool")
+    if side is not None and max(record.geometry_of(settled).queries.grid) <= side:
+        settled["pool"] = None  # the grid of a later stage is coarse enough
+    return settled
+
+
+def check(
+    method: str,
+    options: Mapping[str, Option],
+    given: Mapping[str, Any],
+    record: AttentionRecord,
+) -> dict[str, Any]:
+    """The same, as far as can be told from how many layers, heads and patches there are."""
     for name in given:
         if name not in options:
             raise unknown(f"option of {method}", name, options)
-    return {
-        name: option.check(name, given.get(name, option.default), record)
-        for name, option in options.items()
-    }
+    checked: dict[str, Any] = {}
+    # The layer comes first: which heads there are is its own.
+    for name in sorted(options, key=lambda name: options[name].kind != "layer"):
+        value = given.get(name, options[name].default)
+        checked[name] = options[name].check(name, value, record, checked.get("layer"))
+    return {name: checked[name] for name in options}
 
 
 def _count(name: str, value: Any) -> int:

@@ -38,7 +38,7 @@ def pca(
 
     Source: Oquab et al. 2023, "DINOv2", figure 1, with one PCA of all patches and no mask.
     """
-    features, prefix = _features(record), len(record.layout.prefix)
+    features, prefix = _features(record), len(record.last_layout.prefix)
     patches = features[prefix:]
     needed = COMPONENTS if component is None else component + 1
     count, channels = patches.shape
@@ -53,7 +53,7 @@ def pca(
     scores = einsum(
         directions, features - mean, "component channel, token channel -> component token"
     )
-    scores *= _signs(directions, record.layout.to_grid(scores))
+    scores *= _signs(directions, record.last_layout.to_grid(scores))
     lengths = scores[:, prefix:].norm(dim=1, keepdim=True)
     scores = torch.where(lengths > ROUNDING * patches.norm(), scores, 0.0)
     return scores if component is None else scores[component]
@@ -63,7 +63,7 @@ def explained(
     record: AttentionRecord, scores: Float[Tensor, "*component token"]
 ) -> tuple[tuple[str, str], ...]:
     """Which share of the patches' variance the components hold, together and one by one."""
-    prefix = len(record.layout.prefix)
+    prefix = len(record.last_layout.prefix)
     patches = _features(record)[prefix:]
     whole = (patches - patches.mean(0)).square().sum()
     held = torch.atleast_2d(scores)[:, prefix:].square().sum(1)

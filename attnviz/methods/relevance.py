@@ -24,8 +24,9 @@ def relevance(
 
     Source: Chefer et al. 2021, "Generic attention-model explainability", equations 5 and 6.
     """
-    row = query_row(record, query)
-    for layer in reversed(span.layers_between(record, first_layer, last_layer)):
+    layers = span.layers_between(record, first_layer, last_layer)
+    row = query_row(layers[-1], query)
+    for layer in reversed(layers):
         added = torch.zeros_like(row)
         for at, attention, gradient in attention_and_gradient(layer, row):
             kept = gradient.mul_(attention).relu_()

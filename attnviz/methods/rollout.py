@@ -61,11 +61,13 @@ def rollout(
     then rows are brought back to the sum 1, and the residual is added. A row left empty by them
     (heads that share no key, fused by min) stands for the residual alone.
     """
-    row = query_row(record, query)
-    prefix = len(record.layout.prefix)
-    for layer in reversed(span.layers_between(record, first_layer, last_layer)):
+    layers = span.layers_between(record, first_layer, last_layer)
+    row = query_row(layers[-1], query)
+    prefix = len(record.geometry(layers[-1]).keys.prefix)
+    for layer in reversed(layers):
         if head_fusion == "mean" and discard_ratio == 0:
-            mixed = layer.pull(row).mean(0)
+            # A token that does not ask in this layer passes it as it is.
+            mixed = layer.pull(row).mean(0) + row * ~layer.asks
         else:
             mixed = row @ _fused(layer, head_fusion, discard_ratio, discard, prefix)
         row = residual * row + (1 - residual) * mixed

@@ -19,10 +19,10 @@ from PIL import Image
 import models
 from attnviz.colour import bounded, fit_within
 from attnviz.contract import Box, Fit, LoadedViT
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, UnknownName
 from attnviz.explain import Explanation, explain, observe
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.record import AttentionRecord
+from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tap import Progress
 from attnviz.target import Target
 from attnviz.tokens import Query
@@ -83,14 +83,17 @@ class Observation:
     @property
     def shown_box(self) -> Box:
         """Where the grid lies in `shown`."""
+        return self._on_screen(self.record.view.box)
+
+    def _on_screen(self, box: Box) -> Box:
         across = self.shown.width / self.record.image.width
         down = self.shown.height / self.record.image.height
-        left, top, right, bottom = self.record.view.box
+        left, top, right, bottom = box
         return left * across, top * down, right * across, bottom * down
 
     def on_screen(self, heat: Explanation) -> Explanation:
         """The same map over `shown`."""
-        return replace(heat, image=self.shown, box=self.shown_box)
+        return replace(heat, image=self.shown, box=self._on_screen(heat.box))
 
     @property
     def nbytes(self) -> int:
@@ -126,11 +129,31 @@ def _for_screen(image: Image.Image) -> Image.Image:
 
 
 def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
-    tokens = record.layout.query_tokens(query)
-    rows = torch.stack([layer.rows(tokens) for layer in record.layers])
-    values: np.ndarray = record.layout.to_grid(rows).cpu().numpy()
+    """Every head's row, on the record's grid; zero where a layer has no such head or query."""
+    each = [_tile(record, layer, query) for layer in record.layers]
+    heads = max(layer.heads for layer in record.layers)
+    values = np.zeros((len(each), heads, *record.layout.grid), np.float32)
+    for number, tile in enumerate(each):
+        values[number, : len(tile)] = tile
     values.setflags(write=False)
     return values
+
+
+def _tile(
+    record: AttentionRecord, layer: LayerAttention, query: Query
+) -> Float[np.ndarray, "head row col"]:
+    geometry = record.geometry(layer)
+    try:
+        rows = layer.rows(geometry.queries.query_tokens(geometry.asked(query, record.layout)))
+    except (BadOption, UnknownName):  # the token does not ask here
+        return np.zeros((layer.heads, *record.layout.grid), np.float32)
+    grid = geometry.keys.to_grid(rows).float().cpu().numpy()
+    down, across = (
+        np.arange(ours) * theirs // ours
+        for ours, theirs in zip(record.layout.grid, geometry.keys.grid, strict=True)
+    )
+    tile: Float[np.ndarray, "head row col"] = grid.take(down, 1).take(across, 2)
+    return tile
 
 
 @contextmanager

@@ -42,7 +42,7 @@ class Look:
         name = "zero" if self.scale == "zero" else "own"
         if not left_out:
             return choose_scale(heat.drawn, name, clip=self.clip)
-        others = np.ones(heat.grid, dtype=bool)
+        others = heat.filled.copy()
         others[tuple(zip(*left_out, strict=True))] = False
         chosen = choose_scale(heat.values[others], name, clip=self.clip)
         return Scale(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def show_map(
     where three components are mixed as colours.
     """
     drawing = _drawing(look, scale)
+    # A later stage has a grid of its own: what is picked on it is a place in the picture.
+    on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
     pick_cell(
         shown.overlay(**drawing),
         grid=shown.grid,
@@ -38,7 +41,7 @@ def show_map(
         values=heat.values,
         show_grid=False,
         reveal=st.session_state.pop("reveal", 0),
-        on_pick=lambda: ground.ask(picked_cell("map")),
+        on_pick=lambda: on_map.ask(picked_cell("map")),
     )
     if scale is None:
         st.caption(_mixture(heat, look))
@@ -103,7 +106,7 @@ def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
     file = io.BytesIO()
     colour.colour_bar(scale, colormap).save(file, "PNG")
     strip = base64.b64encode(file.getvalue()).decode("ascii")
-    numbers = [text for _, text in colour.ticks(scale, heat.values)]
+    numbers = [text for _, text in colour.ticks(scale, heat.drawn)]
     spans = "".join(f"<span>{text}</span>" for text in numbers)
     said = f"Colour bar: {heat.unit} from {numbers[0]} to {numbers[-1]}"
     st.html(
@@ -117,7 +120,7 @@ def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
 
 
 def _dark(heat: Explanation, scale: Scale) -> bool:
-    return bool(np.quantile(scale.position(heat.values), 0.99) < DARK)
+    return bool(np.quantile(scale.position(heat.drawn), 0.99) < DARK)
 
 
 def _sentence(heat: Explanation, ground: Ground) -> str:

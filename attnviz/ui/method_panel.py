@@ -64,8 +64,8 @@ def go_to_head(layer: int, head: int) -> None:
 
 
 def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
-    choices = [*HEAD_FUSIONS, *range(min(layer.heads for layer in record.layers))]
     layer = _choose_layer(record, left)
+    choices = [*HEAD_FUSIONS, *range(record.layers[layer].heads)]
     _within("head", choices, "mean")
     head = right.selectbox(
         "Head",
@@ -136,9 +136,13 @@ def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) ->
 
 def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     first_layer, last_layer = _choose_span(record, left)
-    (rows, cols), usual = record.layout.grid, METHODS[method].options["pool"].default
+    layout, usual = (
+        record.geometry(record.layers[last_layer]).queries,
+        METHODS[method].options["pool"].default,
+    )
+    rows, cols = layout.grid
     sides = [side for side in POOLS if side < max(rows, cols)]
-    words = {side: "{} × {}".format(*record.layout.pooled(side).grid) for side in sides}
+    words = {side: "{} × {}".format(*layout.pooled(side).grid) for side in sides}
     # Where nothing has to be pooled, that is no choice against pooling on a finer grid.
     words[usual if max(rows, cols) <= usual else AS_THEY_ARE] = f"{rows} × {cols}, as they are"
     _within("pool", [*words], usual)
@@ -202,7 +206,7 @@ def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
     last = len(record.layers) - 1
     span = st.session_state.get("span")
     if not span or not 0 <= span[0] <= span[1] <= last:
-        st.session_state.span = (0, last)
+        st.session_state.span = (record.shared_from(last), last)
     if not last:
         return 0, 0
     return cast(

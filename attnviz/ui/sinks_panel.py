@@ -17,7 +17,7 @@ def leave_out_sinks(heat: Heatmap, method: str) -> tuple[tuple[int, int], ...]:
 
     Nothing is shown, and nothing left out, of a map that is not.
     """
-    sinks = swallowed_by(heat.values)
+    sinks = swallowed_by(heat.values, heat.filled)
     if not sinks:
         return ()
     named = "; ".join(f"row {row}, column {col}" for row, col in sinks[:NAMED])

@@ -1,0 +1,107 @@
+"""What the rows and the columns of one layer's map stand for, where they are not simply all tokens.
+
+A layer attends within one window or several. `rows` and `cols` number the tokens in each window;
+a place that holds no token, because the model padded its grid, has the number -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attnviz.tokens import Query, TokenLayout
+
+Share = tuple[float, float, float, float]
+"""(left, top, right, bottom) as shares of the input's width and height."""
+
+WHOLE: Share = (0.0, 0.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The tokens that ask in one layer, those that answer, and who meets whom."""
+
+    queries: TokenLayout
+    keys: TokenLayout
+    kind: str = "all tokens"
+    """How the layer attends, in words: `"class attention"`, `"windows of 7 × 7"`."""
+    rows: Int[Tensor, "window query"] | None = None
+    """The token that asks at each place of each window; None: all, in order, in one window."""
+    cols: Int[Tensor, "window key"] | None = None
+    """The token that answers at each place; None: all, in order, in one window."""
+    branch: str = ""
+    """Which of several streams of tokens it works on, in words; layers add up within one."""
+    place: Share = WHOLE
+    """Where the grid of keys lies on the input."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all tokens attend to all."""
+        return self.rows is None and self.cols is None and self.queries == self.keys
+
+    @property
+    def in_windows(self) -> bool:
+        """Whether its map is one of windows, or of a part of the tokens."""
+        return self.rows is not None or self.cols is not None
+
+    @property
+    def asks(self) -> Bool[Tensor, " query"]:
+        """Which tokens have a row; the others pass the layer as they are."""
+        return _met(self.rows, self.queries.tokens)
+
+    @property
+    def answers(self) -> Bool[Tensor, " key"]:
+        """Which tokens have a column."""
+        return _met(self.cols, self.keys.tokens)
+
+    @property
+    def padded(self) -> bool:
+        """Whether some of the attention may go to padding, which has no place in the picture."""
+        return self.cols is not None and bool((self.cols < 0).any())
+
+    @property
+    def default_query(self) -> str:
+        """The layout's own, or the mean over patches where that token does not ask."""
+        named = self.queries.default_query
+        asked = self.asks[self.queries.query_tokens(named).start] if named != "mean" else True
+        return named if asked else "mean"
+
+    def asked(self, query: Query, layout: TokenLayout) -> Query:
+        """A query of the record's `layout` as one of this layer: the patch at the same place."""
+        if isinstance(query, str) or layout.grid == self.queries.grid:
+            return query
+        return self.queries.same_place(query, layout)
+
+    def reach(self, query: range) -> Bool[Tensor, " key"]:
+        """Which tokens the query could attend to: those of its windows."""
+        if self.rows is None or self.cols is None:
+            return self.answers
+        asked = ((self.rows >= query.start) & (self.rows < query.stop)).any(-1)
+        return _met(self.cols[asked], self.keys.tokens)
+
+    def shares_tokens(self, other: Geometry) -> bool:
+        """Whether both attend from and to the same tokens, so that their maps can be multiplied."""
+        layouts = {self.queries, self.keys, other.queries, other.keys}
+        return len(layouts) == 1 and self.branch == other.branch
+
+
+def _met(numbers: Int[Tensor, "window place"] | None, tokens: int) -> Bool[Tensor, " token"]:
+    if numbers is None:
+        return torch.ones(tokens, dtype=torch.bool)
+    met = torch.zeros(tokens, dtype=torch.bool)
+    met[numbers[numbers >= 0]] = True
+    return met
+
+
+def one_window(
+    layout: TokenLayout, rows: range, cols: range, kind: str = "all tokens", branch: str = ""
+) -> Geometry:
+    """Some tokens of a layout ask, and some answer."""
+    return Geometry(layout, layout, kind, _row(rows), _row(cols), branch)
+
+
+def _row(tokens: range) -> Int[Tensor, "1 place"]:
+    return torch.arange(tokens.start, tokens.stop)[None]

@@ -1,0 +1,83 @@
+"""What a map, or its gradient, is kept as: itself, or the factors that rebuild it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Maps:
+    """A dense map: the softmax that the layer computed, or one rebuilt where it computed none."""
+
+    map: Float[Tensor, "head query key"]
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, in float32."""
+        return self.map[:, start:stop].float()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(head, query, key)."""
+        heads, queries, keys = self.map.shape
+        return heads, queries, keys
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.map.nbytes
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What a fused kernel was given; its map is softmax(scale · Q Kᵀ + bias), over keys."""
+
+    queries: Float[Tensor, "head query channel"]
+    keys: Float[Tensor, "head key channel"]
+    scale: float
+    bias: Float[Tensor, "#head #query key"] | None = None
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, rebuilt in float32."""
+        queries = self.queries[:, start:stop].float() * self.scale
+        scores = queries @ self.keys.float().mT
+        if self.bias is not None:
+            rows = slice(None) if self.bias.shape[1] == 1 else slice(start, stop)
+            scores = scores + self.bias[:, rows].float()
+        return scores.softmax(-1)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(head, query, key)."""
+        return self.queries.shape[0], self.queries.shape[1], self.keys.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        bias = 0 if self.bias is None else self.bias.nbytes
+        return self.queries.nbytes + self.keys.nbytes + bias
+
+
+@dataclass(frozen=True)
+class Product:
+    """A map's gradient as its two factors: ∂y/∂A = ∂y/∂(A V) · Vᵀ."""
+
+    outputs: Float[Tensor, "head query channel"]
+    """∂y/∂(A V): the gradient at map × values."""
+    values: Float[Tensor, "head key channel"]
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, in float32."""
+        return self.outputs[:, start:stop].float() @ self.values.float().mT
+
+    @property
+    def mean(self) -> Float[Tensor, " head"]:
+        """Each head's mean over all queries and keys: of a product, the product of the means."""
+        return (self.outputs.float().mean(1) * self.values.float().mean(1)).sum(-1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held beside the values, which are the layer's."""
+        return self.outputs.nbytes

@@ -1,0 +1,46 @@
+"""timm's names by a part of them, and what each one offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from timm.models import list_models
+
+from attnviz.errors import AttnVizError
+from models.sizes import Size
+from models.timm_adapter import TimmViT, native_size, recipe_of
+from models.timm_names import resolve
+
+
+@dataclass(frozen=True)
+class Found:
+    """One of timm's models, as far as it can be told without weights."""
+
+    name: str
+    parameters: int = 0
+    size: Size = (0, 0)
+    """(rows, cols) in pixels that it was made for."""
+    grid: Size | None = None
+    """(rows, cols) of its finest patches; None where it cannot be drawn."""
+    layers: int = 0
+    why_not: str = ""
+
+
+def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
+    """The names that hold the word, shortest first, and what describes one of them."""
+    names = list_models(f"*{word}*")
+    return sorted(names, key=lambda name: (len(name), name)), describe
+
+
+def describe(name: str) -> Found:
+    """What a model of that name offers: it is built, without weights."""
+    try:
+        found = resolve(name)
+        module = found.blank()
+        vit = TimmViT(module, name, "", True, native_size(module), recipe_of(found.config))
+        grid = vit.layout(*vit.image_size).grid
+        count = sum(parameter.numel() for parameter in module.parameters())
+        return Found(name, count, vit.image_size, grid, len(vit.sites))
+    except AttnVizError as error:
+        return Found(name, why_not=str(error).partition(". For now")[0])

@@ -1,0 +1,144 @@
+"""What each of timm's attention modules is: where its map arises, and where its effect is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from timm.layers import Attention, AttentionRope
+from timm.models import (
+    beit,
+    cait,
+    convit,
+    crossvit,
+    davit,
+    gcvit,
+    maxxvit,
+    nest,
+    pvt_v2,
+    swin_transformer,
+    swin_transformer_v2,
+    swin_transformer_v2_cr,
+    tiny_vit,
+    tnt,
+    twins,
+    visformer,
+    vision_transformer_sam,
+    volo,
+)
+from timm.models.eva import EvaAttention
+from timm.models.vision_transformer import ParallelScalingBlock
+from timm.models.vision_transformer_relpos import RelPosAttention
+from torch import nn
+
+from attnviz.contract import AttentionSite
+from attnviz.geometry import Geometry
+from attnviz.tokens import TokenLayout
+from models.timm_families import FAMILIES, place_of
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One class of attention module; names are of its attributes."""
+
+    after_mix: str = "proj"
+    """The submodule fed with map × values, heads concatenated."""
+    projection: str = "proj"
+    """What map × values go through, if it is a linear layer and nothing stands between."""
+    fused_switch: str | None = "fused_attn"
+    is_operand: bool = False
+    mixed: str = ""
+    channels_first: bool = False
+    axes: str = "window head"
+    join: str = "(head ch)"
+    on_grid: bool = False
+    values_left: bool = False
+
+
+UNFUSED = Kind(fused_switch=None)
+NORMED = Kind(after_mix="norm")
+
+ATTENTION: Mapping[type[nn.Module], Kind] = {
+    # A norm of the mixed heads, mostly the identity, or a gate may stand before the projection.
+    Attention: NORMED,
+    AttentionRope: NORMED,
+    EvaAttention: NORMED,
+    ParallelScalingBlock: Kind(after_mix="attn_out_proj", projection="attn_out_proj"),
+    RelPosAttention: Kind(),
+    beit.Attention: Kind(),
+    davit.WindowAttention: Kind(),
+    gcvit.WindowAttentionGlobal: UNFUSED,
+    maxxvit.Attention2d: Kind(channels_first=True, values_left=True),
+    maxxvit.AttentionCl: Kind(),
+    nest.Attention: Kind(axes="1 head window", join="(ch head)"),
+    pvt_v2.Attention: Kind(),
+    swin_transformer.WindowAttention: Kind(),
+    swin_transformer_v2.WindowAttention: UNFUSED,
+    swin_transformer_v2_cr.WindowMultiHeadAttention: UNFUSED,
+    twins.GlobalSubSampleAttn: Kind(),
+    twins.LocallyGroupedAttn: Kind(axes="1 window head", on_grid=True),
+    vision_transformer_sam.Attention: Kind(axes="window_head"),
+    cait.ClassAttn: Kind(),
+    crossvit.CrossAttention: UNFUSED,
+    tiny_vit.Attention: Kind(),
+    cait.TalkingHeadAttn: Kind(
+        fused_switch=None, is_operand=True, mixed="heads are mixed after the softmax"
+    ),
+    convit.GPSA: Kind(fused_switch=None, is_operand=True),
+    convit.MHSA: UNFUSED,
+    tnt.Attention: UNFUSED,
+    visformer.Attention: Kind(channels_first=True),
+    volo.Attention: Kind(),
+    volo.ClassAttention: UNFUSED,
+}
+"""Exact class → kind: a subclass may do anything in its forward pass."""
+
+
+def sites_of(module: nn.Module) -> tuple[AttentionSite, ...]:
+    """All attention modules of a model, layer by layer, in the order of its family's patterns."""
+    family, parts = FAMILIES[type(module)], dict(module.named_modules())
+    found = []
+    for name, part in parts.items():
+        if type(part) in ATTENTION:
+            order, place = place_of(family, module, name)
+            whole = re.match(r"(.*?blocks|post_network)\.\d+", name)
+            block = parts[whole[0]] if whole else None
+            found.append((order, site_of(name, part, block, place)))
+    return tuple(site for _, site in sorted(found, key=lambda pair: pair[0]))
+
+
+def site_of(
+    name: str,
+    module: Any,
+    block: nn.Module | None,
+    geometry: Callable[[TokenLayout], Geometry] | None,
+) -> AttentionSite:
+    """One attention module of `ATTENTION`, as the capture asks for it."""
+    kind = ATTENTION[type(module)]
+    return AttentionSite(
+        name=name,
+        module=module,
+        heads=module.num_heads,
+        after_mix=module.get_submodule(kind.after_mix),
+        fused_switch=kind.fused_switch,
+        block=block,
+        projection=_plain_projection(module, kind),
+        geometry=geometry,
+        axes=kind.axes,
+        is_operand=kind.is_operand,
+        mixed=kind.mixed,
+        channels_first=kind.channels_first,
+        join=kind.join,
+        on_grid=kind.on_grid,
+        values_left=kind.values_left,
+    )
+
+
+def _plain_projection(module: Any, kind: Kind) -> nn.Linear | None:
+    """What map × values go through, if it is one matrix and nothing else."""
+    norm = getattr(module, "norm", None) if kind is NORMED else None
+    plain = isinstance(norm, nn.Identity | None) and getattr(module, "gate", None) is None
+    projection = module.get_submodule(kind.projection)
+    return projection if plain and isinstance(projection, nn.Linear) else None

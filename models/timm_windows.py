@@ -1,0 +1,159 @@
+"""What maps stand for in timm's families that attend in windows, or to pooled keys, in stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from einops import rearrange
+from jaxtyping import Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from attnviz.geometry import Geometry
+from attnviz.tokens import TokenLayout
+from models.sizes import Size
+
+Place = Callable[[TokenLayout], Geometry]
+
+
+def windows(
+    grid: Size, size: Size, *, shift: Size = (0, 0), strided: bool = False
+) -> Int[Tensor, "window place"]:
+    """The number of the cell at each place of each window; -1 for padding below and to the right.
+
+    A shift rolls the grid up and to the left first. Strided windows take every so-manieth cell:
+    `size` of them in each direction, spread over the whole grid.
+    """
+    cells = rearrange(torch.arange(grid[0] * grid[1]), "(row col) -> row col", row=grid[0])
+    cells = cells.roll((-shift[0], -shift[1]), (0, 1))
+    below, right = -grid[0] % size[0], -grid[1] % size[1]
+    cells = F.pad(cells, (0, right, 0, below), value=-1)
+    axes = "(high row) (wide col)" if strided else "(row high) (col wide)"
+    pattern = f"{axes} -> (row col) (high wide)"
+    return rearrange(cells, pattern, high=size[0], wide=size[1])
+
+
+def stage_layout(layout: TokenLayout, scale: int) -> TokenLayout:
+    """The tokens of a stage whose cells are `scale` times as wide; a rest of the grid counts."""
+    rows, cols = (-(-side // scale) for side in layout.grid)
+    return TokenLayout((), (rows, cols))
+
+
+def _placed(
+    layout: TokenLayout,
+    scale: int,
+    kind: str,
+    cells: Callable[[Size], Int[Tensor, "window place"]] | None = None,
+) -> Geometry:
+    tokens = stage_layout(layout, scale)
+    at = None if cells is None else cells(tokens.grid)
+    (rows, cols), (all_rows, all_cols) = tokens.grid, layout.grid
+    place = (0.0, 0.0, cols * scale / all_cols, rows * scale / all_rows)
+    return Geometry(tokens, tokens, kind, at, at, place=place)
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def _stage_scale(module: Any, name: str) -> int:
+    """How many times as wide as the finest stage's a cell of this stage is."""
+    return 2 ** (_numbers(name)[0] - first_stage(module))
+
+
+def first_stage(module: Any) -> int:
+    """The first stage that attends."""
+    names = (name for name, _ in module.named_modules() if re.search(r"\.attn\w*$", name))
+    return _numbers(next(names))[0]
+
+
+def _pair(size: Any) -> Size:
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def in_stage(module: Any, name: str) -> Place:
+    """All tokens of a stage attend to all."""
+    scale = _stage_scale(module, name)
+    return lambda layout: _placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
+
+
+def block_windows(module: Any, name: str) -> Place | None:
+    """Windows as the block that holds the attention says: Swin's, SAM's, GCViT's and DaViT's."""
+    block = module.get_submodule(name.rpartition(".")[0])
+    size = _pair(block.window_size)
+    shift = _pair(getattr(block, "shift_size", 0))
+    scale = 1 if name.startswith("blocks.") else _stage_scale(module, name)
+    if size == (0, 0):  # SAM's word for all tokens
+        return None
+    moved = f", moved by {shift[0]} × {shift[1]}" if any(shift) else ""
+    kind = f"windows of {size[0]} × {size[1]}{moved}"
+    return lambda layout: _placed(
+        layout, scale, kind, lambda grid: windows(grid, size, shift=shift)
+    )
+
+
+def partition(module: Any, name: str) -> Place:
+    """MaxViT's windows, and its windows of cells that are spread over the whole grid."""
+    part = module.get_submodule(name.rpartition(".")[0])
+    size, scale = _pair(part.partition_size), _stage_scale(module, name)
+    strided = not part.partition_block
+    kind = f"windows of {size[0]} × {size[1]}" + (" cells, spread over the grid" * strided)
+    return lambda layout: _placed(
+        layout, scale, kind, lambda grid: windows(grid, size, strided=strided)
+    )
+
+
+def coat_or_max(module: Any, name: str) -> Place:
+    """MaxViT attends in windows, CoAtNet among all tokens of a stage."""
+    return partition(module, name) if ".attn_" in name else in_stage(module, name)
+
+
+def nest_blocks(module: Any, name: str) -> Place:
+    """NesT's blocks are windows of a level's grid."""
+    level = module.get_submodule(name.partition(".transformer_encoder")[0])
+    size, scale = _pair(level.block_size), _stage_scale(module, name)
+    kind = f"windows of {size[0]} × {size[1]}"
+    return lambda layout: _placed(layout, scale, kind, lambda grid: windows(grid, size))
+
+
+def pooled_keys(module: Any, name: str, ratio: int, fixed: int | None = None) -> Place:
+    """All tokens of a stage ask; those of a coarser grid answer."""
+    scale = _stage_scale(module, name)
+
+    def place(layout: TokenLayout) -> Geometry:
+        whole = _placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
+        if ratio == 1 and fixed is None:
+            return whole
+        rows, cols = whole.queries.grid
+        keys = (fixed, fixed) if fixed else (rows // ratio, cols // ratio)
+        used = (rows, cols) if fixed else (keys[0] * ratio, keys[1] * ratio)
+        *_, right, bottom = whole.place
+        return Geometry(
+            whole.queries,
+            TokenLayout((), keys),
+            f"all tokens of stage {_numbers(name)[0]}, to keys pooled to {keys[0]} × {keys[1]}",
+            place=(0.0, 0.0, right * used[1] / cols, bottom * used[0] / rows),
+        )
+
+    return place
+
+
+def pvt(module: Any, name: str) -> Place:
+    """PVT v2 shrinks its keys by a convolution, or pools them to 7 × 7."""
+    attn = module.get_submodule(name)
+    if attn.pool is not None:
+        return pooled_keys(module, name, 1, fixed=int(attn.pool.output_size))
+    return pooled_keys(module, name, 1 if attn.sr is None else attn.sr.stride[0])
+
+
+def twins(module: Any, name: str) -> Place:
+    """Twins' windows, and its layers that attend to pooled keys."""
+    attn = module.get_submodule(name)
+    ws = getattr(attn, "ws", None)
+    if ws is None:
+        return pooled_keys(module, name, 1 if attn.sr is None else attn.sr.stride[0])
+    scale, kind = _stage_scale(module, name), f"windows of {ws} × {ws}"
+    return lambda layout: _placed(layout, scale, kind, lambda grid: windows(grid, (ws, ws)))

@@ -1,0 +1,71 @@
+"""The tables of models are true, and their page is what they make of it."""
+
+from pathlib import Path
+
+import pytest
+from timm.models import list_modules
+
+import models
+from attnviz.__main__ import main
+from attnviz.errors import UnsupportedModel
+from models import catalogue
+from models.search import describe
+from models.timm_names import DRAWN
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_page_of_models_is_what_the_tables_make():
+    made = catalogue.page()
+    assert (ROOT / "docs" / "models.md").read_text("utf-8") == made, (
+        "write it anew: python scripts/models_page.py"
+    )
+
+
+def test_every_family_is_in_the_tables_and_in_timm():
+    assert list(catalogue.HOW) == sorted(DRAWN, key=list(catalogue.HOW).index)
+    assert set(catalogue.HOW) == set(DRAWN)
+    known = set(list_modules())
+    assert {*catalogue.HOW, *catalogue.WITHOUT} <= known
+    assert not {*catalogue.HOW} & {*catalogue.WITHOUT}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("edgenext_xx_small", "channels, not over tokens"),
+        ("coat_tiny", "one factor"),
+        ("efficientvit_b0", "no softmax"),
+        ("mixer_s32_224", "same for every picture"),
+        ("resnet18", "convolutional"),
+    ],
+)
+def test_what_has_no_map_is_refused_with_its_reason(name, says):
+    with pytest.raises(UnsupportedModel, match=says):
+        models.load(name, pretrained=False)
+
+
+def test_describing_a_name():
+    found = describe("pit_ti_224")
+    assert (found.size, found.grid, found.layers) == ((224, 224), (27, 27), 12)
+    assert round(found.parameters / 1e6, 1) == 4.8
+    assert "channels" in describe("edgenext_xx_small").why_not
+    assert describe("vit_dwee_patch16_reg1_gap_256").grid is None
+
+
+def test_models_on_the_command_line(capsys):
+    assert main(["models"]) == 0
+    assert "DINOv2 ViT-S/14" in capsys.readouterr().out
+    assert main(["models", "pit_ti"]) == 0
+    out = capsys.readouterr().out
+    assert "pit_ti_224" in out and "27 × 27" in out
+    assert main(["models", "no-such-word"]) == 2
+    assert "no-such-word" in capsys.readouterr().err
+
+
+def test_check_on_the_command_line(capsys):
+    assert main(["check", "test_vit_relpos"]) == 0
+    out = capsys.readouterr().out
+    assert "blocks.0.attn" in out and "verified on 160 × 160 pixels" in out
+    assert main(["check", "edgenext_xx_small"]) == 2
+    assert "channels" in capsys.readouterr().err
