@@ -250,7 +250,7 @@ def test_rollout_goes_as_far_as_layers_share_their_tokens():
     vit = small("PiT")
     record = attnviz.observe(vit, picture(vit))
     heat = attnviz.explain(record, "rollout")
-    assert heat.fact("first layer") == "2 of 0–2"
+    assert heat.fact("first layer") == "2 (of 3, counted from 0)"
     with pytest.raises(BadOption, match=r"different tokens.*start at layer 2"):
         attnviz.explain(record, "rollout", first_layer=0)
     assert attnviz.explain(record, "rollout", last_layer=1).grid == (3, 4)
@@ -261,7 +261,7 @@ def test_rollout_through_class_attention_leaves_patches_alone():
     vit = small("CaiT")
     record = attnviz.observe(vit, picture(vit))
     heat = attnviz.explain(record, "rollout")
-    assert heat.fact("first layer") == "2 of 0–3"
+    assert heat.fact("first layer") == "2 (of 4, counted from 0)"
     first, last = (layer.rows(0).mean(0) for layer in record.layers[2:])
     row = torch.zeros(7)
     row[0] = 0.5
@@ -276,7 +276,7 @@ def test_rollout_through_class_attention_leaves_patches_alone():
 
 def test_rollout_does_not_run_through_layers_side_by_side():
     record = attnviz.observe(vit := small("side by side"), picture(vit))
-    assert attnviz.explain(record, "rollout").fact("first layer") == "3 of 0–3"
+    assert attnviz.explain(record, "rollout").fact("first layer") == "3 (of 4, counted from 0)"
 
 
 @pytest.mark.parametrize("name", ["CaiT", "XCiT", "VOLO"])
