@@ -133,7 +133,7 @@ def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Go
         words = f"similarity to the {layout.query_label(reference)}"
         if own:
             subject = reading.tokens[len(layout.prefix) :].mean(0)
-            words += ", of the mean of the patches"
+            words = "similarity of the patches' mean to the class token"
     return Goal(
         words=words,
         score=_cosine(subject, fixed),

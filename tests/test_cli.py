@@ -284,7 +284,7 @@ def test_components_as_colours_take_no_scale(tmp_path, capsys, picture, monkeypa
         (["--target", "predicted"], "the predicted class"),
         (["--target", "7"], "class 7 (cock)"),
         (["--target", "HEN"], "class 8 (hen)"),
-        (["--similar-to", "cls"], "similarity to the class token"),
+        (["--similar-to", "cls"], "similarity of the patches' mean to the class token"),
         (["--similar-to", "0,1"], "similarity to the patch (row 0, column 1)"),
         (["--similar-to", PICTURE], "similarity to cat.jpg"),
     ],

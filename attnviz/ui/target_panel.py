@@ -73,7 +73,8 @@ def _offered(
         found["the model's one output"] = ("class", 0)
     tokens: list[Query] = ["cls"] if "cls" in record.layout.prefix else []
     for token in [*tokens, *([query] if isinstance(query, tuple) else [])]:
-        found[f"similarity to the {record.layout.query_label(token)}"] = ("token", token)
+        mean = "" if isinstance(token, tuple) else " of the patches' mean"
+        found[f"similarity{mean} to the {record.layout.query_label(token)}"] = ("token", token)
     for name, card in SAMPLES.items():
         if name != sample:
             found[f"similarity to the sample: {card.label}"] = ("sample", name)
