@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -327,6 +328,11 @@ runpy.run_module("attnviz", run_name="__main__", alter_sys=True)
 """
 
 
+def hear_stops():
+    """What runs in the background of a shell is started deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("when", ["attnviz.errors", "torch", "timm.models", "argparse", "models"])
 def test_a_stop_while_modules_are_imported_is_one_sentence(tmp_path, when):
     run = subprocess.run(
@@ -335,6 +341,7 @@ def test_a_stop_while_modules_are_imported_is_one_sentence(tmp_path, when):
         text=True,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "MPLCONFIGDIR": str(tmp_path / "mpl")},
+        preexec_fn=hear_stops,
     )
     assert run.stderr == "attnviz: stopped; nothing was written.\n"
     assert run.returncode == 130
@@ -344,7 +351,12 @@ def test_a_stop_while_modules_are_imported_is_one_sentence(tmp_path, when):
 def test_only_the_command_line_answers_a_stop_itself():
     code = "import signal, attnviz; print(signal.getsignal(signal.SIGINT).__name__)"
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        preexec_fn=hear_stops,
     )
     assert run.stdout == "default_int_handler\n"
 

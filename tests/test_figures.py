@@ -203,9 +203,9 @@ def test_the_mass_of_a_map_is_outlined_and_said():
     # the two patches of the first column, 10 pixels wide each
     assert strokes == {"0.0,0.0L10.0,0.0", "0.0,20.0L10.0,20.0", "0.0,0.0L0.0,20.0",
                        "10.0,0.0L10.0,20.0"}  # fmt: skip
-    title = drawn["layout"]["title"]["text"].replace("<br>", " ")
+    title = drawn["layout"]["annotations"][0]["text"].replace("<br>", " ")
     assert "opacity 0.5; outlined: the 2 of 6 patches (33.3%) that hold 0.9 of the map" in title
-    assert "outlined" not in spec(heat_figure(made))["layout"]["title"]["text"]
+    assert "outlined" not in spec(heat_figure(made))["layout"]["annotations"][0]["text"]
 
 
 def test_the_outline_lies_in_the_box():
@@ -241,11 +241,9 @@ def test_a_metric_has_a_dot_a_head_and_a_line_of_means():
     assert layout["yaxis"]["title"]["text"] == "Attention entropy (nats)"
     assert layout["xaxis"]["range"] == [-0.5, 1.5]
     assert layout["yaxis"]["rangemode"] == "tozero"
-    said = layout["title"]["text"].replace("<br>", " ")
+    said = layout["annotations"][0]["text"].replace("<br>", " ")
     assert said.startswith("Attention entropy; each dot a head") and "model: by hand" in said
-    assert "text" not in spec(depth_figure(made, "entropy", caption=False))["layout"].get(
-        "title", {}
-    )
+    assert "annotations" not in spec(depth_figure(made, "entropy", caption=False))["layout"]
 
 
 def test_a_head_without_a_value_keeps_its_index():

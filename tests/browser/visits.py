@@ -58,7 +58,7 @@ def visit(server, browser):
             contexts.append(browser.new_context(**(window or DESKTOP)))
         page = (beside.context if beside else contexts[-1]).new_page()
         page.set_default_timeout(60_000)
-        sync_api.expect.set_options(timeout=20_000)  # one machine may be busy with other tests
+        sync_api.expect.set_options(timeout=45_000)  # one machine may be busy with other tests
         hear(page)
         page.goto(server)
         page.locator(".st-key-mosaic .readout").wait_for()
