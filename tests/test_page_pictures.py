@@ -151,3 +151,12 @@ def test_a_very_long_picture_is_said_to_be_stretched_and_a_tile_of_it_opens(page
     assert "1 : 12" in warning.value and "2 × 3000 pixels" in warning.value
     width, height = picker(page, "patches")["size"]
     assert height / width == pytest.approx(12, rel=0.02)
+
+
+def test_a_listed_file_whose_event_was_lost_is_shown_all_the_same(page):
+    first = page.session_state.picture
+    upload(page, "mine.png", png((96, 64)))
+    page.session_state.picture, page.session_state.handled = first, None
+    calm(page.run())
+    assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
+    assert first.credit not in texts(page)

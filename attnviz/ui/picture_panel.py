@@ -46,6 +46,7 @@ def choose_picture() -> Picture:
         shown = show_sample(chosen)
     if new_session:
         uploader.find_upload(alone=alone)
+    uploader.catch_up()
     show_complaint(again=ran_for_recall())
     width, height = shown.image.size
     st.caption(f"**{shown.name}**, {width} × {height} pixels. {shown.credit}")

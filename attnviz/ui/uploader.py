@@ -29,6 +29,14 @@ def show_uploader() -> None:
     watch_uploader(lambda name: complain(str(too_long(verbatim(name)))))
 
 
+def catch_up() -> None:
+    """Show a file that is listed but was not handled: among quick events one can be lost."""
+    listed = st.session_state.get(_key())
+    if hasattr(listed, "getvalue") and listed.file_id != st.session_state.get("handled"):
+        _show_upload(_key())
+        st.rerun()
+
+
 def number() -> int:
     """How many uploaders there were before this one: a new key makes one that holds nothing."""
     return int(st.session_state.setdefault("uploader", 0))
@@ -73,6 +81,7 @@ def _show_upload(key: str) -> None:
     state = st.session_state
     if key != _key():  # of an uploader that was emptied
         return
+    state.handled = getattr(state[key], "file_id", None)
     if state[key] is None:
         state.removed = picture()
         show_sample(state.last_sample)
