@@ -32,7 +32,8 @@ def show_uploader() -> None:
 def catch_up() -> None:
     """Show a file that is listed but was not handled: among quick events one can be lost."""
     listed = st.session_state.get(_key())
-    if hasattr(listed, "getvalue") and listed.file_id != st.session_state.get("handled"):
+    file = getattr(listed, "file_id", None)
+    if hasattr(listed, "getvalue") and file != st.session_state.get("handled"):
         _show_upload(_key())
         st.rerun()
 
