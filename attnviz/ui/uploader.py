@@ -10,14 +10,20 @@ from attnviz.images.limits import too_long
 from attnviz.ui.paste import watch_uploader
 from attnviz.ui.state import Picture, complain, picture, show_picture, show_sample, verbatim
 
+REPLACED_WITHIN = 2
+"""Runs of the page within which a file that follows a removal stands in its place."""
+
 FORGOTTEN = "The server was started again and has your picture no longer: drop your picture again."
 
 
 def show_uploader() -> None:
     """The widget. Any kind of file: `open_image` says what is wrong with one, it would not."""
     state = st.session_state
-    # A new file in place of another comes as a removal in one run and the file in the next.
-    state.replaced = state.pop("removed", None)
+    # A new file in place of another comes as a removal in one run and the file in one of the next.
+    if kept := state.pop("removed", None):
+        before, runs = kept
+        if runs < REPLACED_WITHIN:
+            state.removed = before, runs + 1
     st.file_uploader(
         "Or your own",
         key=_key(),
@@ -84,15 +90,15 @@ def _show_upload(key: str) -> None:
         return
     state.handled = getattr(state[key], "file_id", None)
     if state[key] is None:
-        state.removed = picture()
+        state.removed = picture(), 0
         show_sample(state.last_sample)
         return
     data, name = state[key].getvalue(), verbatim(state[key].name)
     try:
         image = open_image(data)
     except BadImage as error:
-        if kept := state.get("removed") or state.get("replaced"):
-            show_picture(kept)
+        if kept := state.get("removed"):
+            show_picture(kept[0])
         empty_uploader()
         complain(str(error).replace("This file", name, 1))
         return

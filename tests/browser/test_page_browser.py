@@ -134,7 +134,7 @@ def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
     row.fill("999")
     row.press("Enter")
     expect(page.get_by_text("Please enter a value between 0 and 29")).to_be_visible()
-    expect(page.get_by_text("Row (0 to 29)")).to_be_visible()
+    expect(page.get_by_text("Row (0 to 29)").last).to_be_visible()
 
 
 def test_the_last_of_quick_picks_counts(visit):
