@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
 from attnviz.record import Activations, Maps, Product
-from attnviz.tap import Caught, Progress, Tap, finite, hooks_of, only_source
+from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows, in_windows

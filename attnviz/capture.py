@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from attnviz.backward import Gradients, grad_mode, gradients
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
 from attnviz.geometry import Geometry
 from attnviz.record import Activations, Factors, LayerAttention, Maps
-from attnviz.tap import Caught, Progress, Tap, finite, hooks_of, only_source
+from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal, Reading, Target, aim
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows, in_windows, on_grid
@@ -151,21 +151,35 @@ def tapped_pass(
     progress: Progress | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """One forward pass under the tap: the output, and the feature (1, channel) that made it."""
-    met: list[Tensor] = []
-    with ExitStack() as hooks, grad_mode(tap.graph):
+    with ExitStack() as hooks, grad_mode(tap.graph), _met_by_head(vit) as met:
         for number, site in enumerate(vit.sites, start=1):
             caught = tap.caught[site.name]
             if site.fused_switch is not None:
                 setattr(site.module, site.fused_switch, keep == "factors")
             for handle in hooks_of(site, tap, caught, partial(tap.leave, progress, number)):
                 hooks.callback(handle.remove)
-        head = vit.readout.head
-        hooks.callback(head.register_forward_pre_hook(lambda _, given: met.append(given[0])).remove)
         if tap.graph:
             tensor = tensor.detach().clone().requires_grad_()
         with tap, _named_failures(vit, tap, tensor):
             output = vit.module(tensor)
-    return output, met[0] if len(met) == 1 and met[0].ndim == 2 else None
+    return output, _one_feature(met, 1)
+
+
+@contextmanager
+def _met_by_head(vit: LoadedViT) -> Iterator[list[Tensor]]:
+    """What the model's head is fed with, each time that it runs."""
+    met: list[Tensor] = []
+    hook = vit.readout.head.register_forward_pre_hook(lambda _, given: met.append(given[0]))
+    try:
+        yield met
+    finally:
+        hook.remove()
+
+
+def _one_feature(met: list[Tensor], pictures: int) -> Tensor | None:
+    """The features (picture, channel), if the head was fed with one of each picture, and once."""
+    alone = len(met) == 1 and met[0].ndim == 2 and len(met[0]) == pictures
+    return met[0] if alone else None
 
 
 def plain_pass(vit: LoadedViT, pictures: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -173,19 +187,20 @@ def plain_pass(vit: LoadedViT, pictures: Tensor) -> tuple[Tensor, Tensor | None]
 
     Raises CaptureFailed for an output that is not finite, or not one a picture.
     """
-    met: list[Tensor] = []
-    with vit.lock, _as_found(vit, False), grad_mode(False), ExitStack() as hooks:
-        head = vit.readout.head
-        hooks.callback(head.register_forward_pre_hook(lambda _, given: met.append(given[0])).remove)
-        with _named_failures(vit, None, pictures):
-            output = vit.module(pictures)
+    with (
+        vit.lock,
+        _as_found(vit, False),
+        grad_mode(False),
+        _named_failures(vit, None, pictures),
+        _met_by_head(vit) as met,
+    ):
+        output = vit.module(pictures)
     if len(output) != len(pictures) or not finite(output):
         raise CaptureFailed(
             f"{vit.name} gave an output of shape {tuple(output.shape)} for {len(pictures)} pictures"
             f"{'' if finite(output) else ', with values that are not finite'}."
         )
-    one_each = len(met) == 1 and met[0].ndim == 2 and len(met[0]) == len(pictures)
-    return output, met[0] if one_each else None
+    return output, _one_feature(met, len(pictures))
 
 
 def _features(vit: LoadedViT, tap: Tap, layout: TokenLayout) -> Tensor | None:

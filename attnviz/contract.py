@@ -16,6 +16,9 @@ from attnviz.errors import unknown
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
 
+Progress = Callable[[int, int], None]
+"""Called with (done, all) after each step of something long; may raise, to stop it."""
+
 Fit = Literal["crop", "squash", "pad", "aspect"]
 FITS: tuple[Fit, ...] = get_args(Fit)
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.facts import said, with_notes
 
 Mode = Literal["deletion", "insertion"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -148,14 +149,9 @@ class Curves:
     @property
     def summary(self) -> str:
         """The map, its facts, the test's, and the areas, in one line."""
-        facts = [
-            value if value.startswith(name) else f"{name}: {value}"
-            for name, value in self.facts
-            if value != self.title and name not in ("weights", "fit")
-        ]
-        return "; ".join([self.title, *facts, self.verdict])
+        return "; ".join([*said(self.title, self.facts), self.verdict])
 
     @property
     def caption(self) -> list[str]:
         """What a figure says beside the curves: the summary, then each warning."""
-        return [self.summary, *(f"Note: {note}" for note in self.notes)]
+        return with_notes([self.summary], self.notes)

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from attnviz import capture, colour, export
-from attnviz.contract import Box, LoadedViT, as_fit
+from attnviz.contract import Box, LoadedViT, Progress, as_fit
 from attnviz.errors import BadOption, unknown
 from attnviz.geometry import Geometry, Share
 from attnviz.heatmap import Heatmap
@@ -24,7 +24,6 @@ from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
-from attnviz.tap import Progress
 from attnviz.target import Target, require_target
 from attnviz.tokens import Query
 from attnviz.verify import verify_once
@@ -146,6 +145,8 @@ def explain(
     notes = [*(["random weights: this map means nothing"] if record.random else []), *said]
     if geometry.padded and "layer" in settled:
         notes.append("a part of the attention may go to padding that the model adds to its grid")
+    if chosen.needs_gradient and record.compares_with_itself:
+        notes.append("to the model both are the same: the gradient is zero but for rounding")
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
     on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")

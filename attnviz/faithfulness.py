@@ -15,12 +15,11 @@ from torch import Tensor
 
 from attnviz import plot_export
 from attnviz.altering import baseline_of
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.curves import Curves, Mode, as_mode
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
-from attnviz.tap import Progress
 from attnviz.watch import Watch
 
 

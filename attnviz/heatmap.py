@@ -16,17 +16,9 @@ from PIL import Image
 
 from attnviz.contract import Box
 from attnviz.errors import BadOption, CaptureFailed, unknown
+from attnviz.facts import said, with_notes
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale
-
-UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
-"""Facts that a summary leaves out: the whole picture in its own shape, or no picture at all."""
-
-
-def _fact_words(name: str, value: str) -> str:
-    if value.startswith(name):
-        return value
-    return f"{name} {value}" if name.endswith(("layer", "head")) else f"{name}: {value}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +135,7 @@ class Heatmap:
     @property
     def summary(self) -> str:
         """The method and its facts in one line, for captions; the provenance is in the metadata."""
-        facts = [
-            _fact_words(name, value)
-            for name, value in self.facts
-            if value != self.title and name != "weights" and (name, value) not in UNSAID
-        ]
-        return "; ".join([self.title, *facts])
+        return "; ".join(said(self.title, self.facts))
 
     def named(self, picture: str) -> Self:
         """The same with the picture's name among its facts."""
@@ -157,7 +144,7 @@ class Heatmap:
     def caption(self, alpha: float, mask: MassMask | None = None) -> list[str]:
         """What a figure says below its colour bar: method, facts, outline, then each warning."""
         drawn = [f"opacity {alpha:g}", *([mask.summary] if mask else [])]
-        return ["; ".join([self.summary, *drawn]), *(f"Note: {note}" for note in self.notes)]
+        return with_notes([self.summary, *drawn], self.notes)
 
     def cell_box(self, row: int, col: int) -> Box:
         """Where one patch lies in the picture: (left, top, right, bottom)."""

@@ -17,6 +17,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.errors import BadOption, unknown
+from attnviz.facts import said, with_notes
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import TokenLayout
 
@@ -75,7 +76,7 @@ METRICS: Mapping[str, Metric] = {
         " (Lin 1991). A single head agrees: 1.",
     ),
 }
-"""The metrics by name, seen whole; `HeadMetrics` has one more for each prefix token."""
+"""The metrics by name, each a mean over the patches as queries; and one for each prefix token."""
 
 
 DEPTH = "Network depth (layer)"
@@ -127,10 +128,9 @@ class HeadMetrics:
 
     def caption(self, name: str) -> list[str]:
         """What a plot of one metric says below it: what a dot is, facts, then each warning."""
-        facts = [f"{name}: {value}" for name, value in self.facts if name not in ("weights", "fit")]
+        title, *facts = said(self.describe(name).label, self.facts)
         dot = "each dot a head, mean over the patches as queries; line: mean over heads"
-        said = "; ".join([self.describe(name).label, dot, *facts])
-        return [said, *(f"Note: {note}" for note in self.notes)]
+        return with_notes([title, dot, *facts], self.notes)
 
     def named(self, picture: str) -> Self:
         """The same with the picture's name among its facts."""

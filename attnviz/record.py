@@ -196,6 +196,11 @@ class AttentionRecord:
                         f" grid of {layout.grid[0]} × {layout.grid[1]} patches."
                     )
 
+    @property
+    def compares_with_itself(self) -> bool:
+        """Whether the target is a similarity that is 1 already, so that it can only fall."""
+        return self.reference is not None and self.score is not None and self.score > 1 - 1e-6
+
     def geometry(self, layer: LayerAttention) -> Geometry:
         """What the rows and the columns of one of its layers stand for."""
         return layer.geometry or Geometry(self.layout, self.layout)

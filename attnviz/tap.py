@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,12 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from attnviz.contract import AttentionSite
+from attnviz.contract import AttentionSite, Progress
 from attnviz.errors import CaptureFailed
 from attnviz.record import Factors, Maps
-
-Progress = Callable[[int, int], None]
-"""Called after each step of a pass with (steps done, steps in all); may raise, to stop."""
 
 _SOFTMAX = {torch.softmax, torch.Tensor.softmax, F.softmax, torch.special.softmax}
 _MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}

@@ -12,10 +12,9 @@ from torch.nn import functional as F
 
 from attnviz.altering import Size, altered
 from attnviz.capture import plain_pass
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.record import AttentionRecord
-from attnviz.tap import Progress
 
 BATCH_BYTES = 64 * 2**20
 """A batch holds as many pictures as need about this much memory at once, and at least one.

@@ -50,7 +50,6 @@ WITHOUT: Mapping[str, str] = {
     "convnext": "it is a convolutional network without attention over tokens",
     "resnet": "it is a convolutional network without attention over tokens",
     "efficientnet": "it is a convolutional network without attention over tokens",
-    "mobilenetv3": "it is a convolutional network without attention over tokens",
     "vgg": "it is a convolutional network without attention over tokens",
     "densenet": "it is a convolutional network without attention over tokens",
 }

@@ -159,7 +159,7 @@ def load(
 
 
 def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> AnyViT:
-    """Make a module of your own ready: timm's plain `VisionTransformer`, or `models.vit.ViT`.
+    """Make a module of your own ready: one of timm's in `timm_families`, or `models.vit.ViT`.
 
     Its layout is known; give one only to have it checked.
 

@@ -85,6 +85,13 @@ def test_outlying_features_are_sinks_too(as_vectors):
     assert [s.token for s in found([layer(1)], lengths, norm_times=4)] == []
 
 
+@pytest.mark.parametrize(("length", "expected"), [(2.0, [20]), (1.999, [])])
+def test_twice_the_median_length_is_the_rule(length, expected):
+    lengths = torch.ones(41)
+    lengths[20] = length
+    assert [s.token for s in found([layer(1)], lengths)] == expected
+
+
 @pytest.mark.parametrize(
     ("features", "says"),
     [

@@ -17,6 +17,8 @@ def attention_gradcam(
 ) -> Float[Tensor, " token"]:
     """`relu(mean_h w_h A_h)`, the query's row, where `w_h` is the mean of `∂y/∂A_h` over the map.
 
+    Over several query tokens the rows are averaged first, and the relu is of their mean.
+
     Source: Grad-CAM (Selvaraju et al. 2017) on attention maps, as in Chefer et al. 2021.
     """
     chosen = record.layers[layer]

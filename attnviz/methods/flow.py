@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from attnviz.contract import Progress
 from attnviz.errors import BadOption
 from attnviz.methods import network, span
 from attnviz.methods.gradients import query_row
@@ -16,7 +17,6 @@ from attnviz.methods.method import Method
 from attnviz.methods.options import Option
 from attnviz.methods.values import Estimate, Values, in_words
 from attnviz.record import AttentionRecord, LayerAttention
-from attnviz.tap import Progress
 
 OPTIONS = {
     **span.OPTIONS,

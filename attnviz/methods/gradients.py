@@ -24,17 +24,17 @@ def gradient_of(layer: LayerAttention) -> Product | Windows:
 
 
 def attention_and_gradient(
-    layer: LayerAttention, weights: Float[Tensor, " query"] | None = None
+    layer: LayerAttention, weights: Float[Tensor, " query"]
 ) -> Iterator[tuple[slice, Float[Tensor, "head query key"], Float[Tensor, "head query key"]]]:
     """(queries, A, ∂y/∂A) piece by piece; queries whose weights are all 0 are passed over.
 
     The gradient's pieces are the caller's own, to write on; those of A may be the record's.
     """
     gradient = gradient_of(layer)
-    used = None if weights is None else weights.nonzero().flatten().tolist()
-    spans = layer.spans() if used is None or len(used) > 1 else [(used[0], used[0] + 1)]
+    used = weights.nonzero().flatten().tolist()
+    spans = [(used[0], used[0] + 1)] if len(used) == 1 else layer.spans()
     for start, stop in spans:
-        if weights is None or bool(weights[start:stop].any()):
+        if weights[start:stop].any():
             yield (
                 slice(start, stop),
                 layer.source.block(start, stop),

@@ -106,7 +106,7 @@ METHOD = Method(
     label="Attention rollout",
     unit="share of rollout",
     summary="How attention adds up over the layers, each with its residual connection.",
-    formula="R = Â_L ⋯ Â_1 with Â = ½ I + ½ mean over heads of A; the query's row",
+    formula="R = Â_L ⋯ Â_1 with Â = ρ I + (1 − ρ) · heads of A fused, ρ = ½; the query's row",
     source="Abnar & Zuidema, Quantifying attention flow in transformers, 2020",
     compute=rollout,
     options=OPTIONS,

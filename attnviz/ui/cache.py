@@ -18,12 +18,11 @@ from PIL import Image
 
 import models
 from attnviz.colour import bounded, fit_within
-from attnviz.contract import Box, Fit, LoadedViT
+from attnviz.contract import Box, Fit, LoadedViT, Progress
 from attnviz.errors import BadOption, UnknownName
 from attnviz.explain import Explanation, explain, observe
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
-from attnviz.tap import Progress
 from attnviz.target import Target
 from attnviz.tokens import Query
 from attnviz.ui.state import Picture

@@ -15,14 +15,13 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.colour import colourise, stretched
-from attnviz.contract import Fit, LoadedViT
+from attnviz.contract import Fit, LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate
 from attnviz.methods import METHODS, Method
 from attnviz.methods.values import in_words
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
-from attnviz.tap import Progress
 from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.asked import Ground

@@ -1,0 +1,34 @@
+"""Facts as captions say them: what was chosen to get a figure, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Facts = tuple[tuple[str, str], ...]
+"""(name, value), in words and in order."""
+
+UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
+"""Left out of captions: the whole picture in its own shape, or no picture at all."""
+
+
+def said(title: str, facts: Facts) -> list[str]:
+    """The title, then each fact; the weights' provenance is left to the metadata."""
+    return [
+        title,
+        *(
+            _in_words(name, value)
+            for name, value in facts
+            if value != title and name != "weights" and (name, value) not in UNSAID
+        ),
+    ]
+
+
+def with_notes(parts: Sequence[str], notes: Sequence[str]) -> list[str]:
+    """A caption's lines: the parts in one, then each warning."""
+    return ["; ".join(parts), *(f"Note: {note}" for note in notes)]
+
+
+def _in_words(name: str, value: str) -> str:
+    if value.startswith(name):
+        return value
+    return f"{name} {value}" if name.endswith(("layer", "head")) else f"{name}: {value}"
