@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AttnVizError as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read the output has had enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print(SENTENCE, file=sys.stderr)
         return CODE

@@ -47,6 +47,7 @@ def curve_figure(curves: Curves, *, caption: bool = True) -> go.Figure:
     figure.add_scatter(
         x=np.concatenate([at, at[::-1]]),
         y=np.concatenate([low, high[::-1]]),
+        mode="lines",  # no dots on its edges
         fill="toself",
         fillcolor=BAND,
         line={"width": 0},

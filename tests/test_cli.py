@@ -382,3 +382,11 @@ def test_a_map_of_colours_has_no_order_to_test_and_a_component_has(tmp_path, cap
     assert main([*words, "--method", "pca"]) == 2
     assert "three values a patch" in capsys.readouterr().err
     assert main([*words, "--method", "pca", "--component", "0"]) == 0
+
+
+def test_a_reader_that_has_had_enough_is_no_error():
+    command = f"{sys.executable} -m attnviz models vit_tiny_patch16_224 | head -0; echo ${{PIPESTATUS[0]}}"
+    run = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert (run.stdout, run.stderr) == ("0\n", "")

@@ -59,7 +59,12 @@ def test_the_first_trace_is_the_map_s_the_second_the_mean_of_random_orders():
     # Down along the lower edge, and back along the upper one.
     assert plain(band["x"]) == [0, 0.25, 1, 1, 0.25, 0]
     assert plain(band["y"]) == [1, 0, 0, 0, 1, 1]
-    assert band["fill"] == "toself" and band["fillcolor"] == BAND and not band["showlegend"]
+    assert (
+        band["mode"] == "lines"
+        and band["fill"] == "toself"
+        and band["fillcolor"] == BAND
+        and not band["showlegend"]
+    )
 
 
 def test_the_band_reaches_from_the_lowest_to_the_highest():

@@ -369,3 +369,16 @@ def test_trust_in_one_picture_is_not_shown_for_another_of_the_same_name_and_size
     assert "image.png" in texts(page)
     assert not page.get("plotly_chart")
     assert not next(b for b in page.button if b.label.startswith("Run the model on")).disabled
+
+
+def test_the_heading_says_what_the_map_is(page):
+    for method, heading in [
+        ("attention", "What the class token attends to"),
+        ("rollout", "Attention rollout of the class token"),
+        ("flow", "Attention flow of the class token"),
+        ("similarity", "What is like the class token"),
+        ("pca", "Feature PCA of the whole picture"),
+    ]:
+        page.session_state.method = method
+        calm(page.run())
+        assert heading in [each.value for each in page.subheader]

@@ -256,8 +256,10 @@ def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> N
         words = f"{method.label} of the whole picture"
     elif method.signed:
         words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
-    else:
+    elif method is METHODS["attention"]:
         words = f"What the {asker} attends to"
+    else:
+        words, pick = f"{method.label} of the {asker}", "**Pick a patch** to see its map."
     if not method.asks:
         pick = "This map is of the whole picture: it has no query."
     st.subheader(words, anchor=False)
