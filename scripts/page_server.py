@@ -26,6 +26,24 @@ FLAGS = [
     "--disable-sync",
     "--disable-quic",
 ]
+_STILL = """() => {
+  const ready = [...document.images].every((image) => image.complete)
+    && document.fonts.status === "loaded";
+  const elements = document.querySelectorAll('[data-testid="stElementContainer"], .surface');
+  const places = [...elements].map((element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return [x, y, width, height];
+  }).join();
+  const before = window.stillness;
+  if (!ready || before?.places !== places) {
+    window.stillness = { places, since: performance.now(), frames: 0 };
+    return false;
+  }
+  before.frames += 1;
+  return before.frames >= 6 && performance.now() - before.since >= 200;
+}"""
+"""Whether nothing on the page has moved for a while: the last of what came is laid out late."""
+
 PATIENCE = 90
 """Seconds that the server has to start."""
 
@@ -70,11 +88,11 @@ def open_browser(playwright: Playwright) -> Browser:
 
 
 def settle(page: Page) -> None:
-    """Wait until nothing runs, and what came has been painted."""
+    """Wait until nothing runs, and what came has been painted and has found its place."""
     running = page.get_by_test_id("stApp")
     expect(running).to_have_attribute("data-test-script-state", "notRunning")
-    page.wait_for_function("[...document.images].every(image => image.complete)")
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("window.stillness = undefined")
+    page.wait_for_function(_STILL, polling="raf")
 
 
 def _wait(address: str, server: subprocess.Popen[bytes]) -> None:

@@ -11,6 +11,7 @@ from PIL import Image
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
+from steps import png, upload, uploader
 
 from attnviz.images.limits import MAX_FILE
 from scripts.page_server import settle
@@ -23,12 +24,6 @@ PHONE = {
     "has_touch": True,
     "is_mobile": True,
 }
-
-
-def png(size, colour):
-    file = io.BytesIO()
-    Image.new("RGB", size, colour).save(file, "PNG")
-    return file.getvalue()
 
 
 def surface(page, key):
@@ -69,11 +64,6 @@ def click_cell(page, key, cell, grid):
 def choose(page, key, label):
     page.locator(f".st-key-{key}").get_by_role("combobox").click()
     page.get_by_role("option", name=label, exact=True).click()
-
-
-def upload(page, name, data):
-    file = {"name": name, "mimeType": "image/png", "buffer": data}
-    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
 
 
 def coarsen(page):
@@ -257,14 +247,14 @@ def test_a_file_that_is_too_large_is_refused_in_the_same_words(visit, tmp_path, 
     with huge.open("wb") as file:
         file.truncate(MAX_FILE + 1)
     if way == "browse":
-        page.get_by_test_id("stFileUploader").locator("input").set_input_files(huge)
+        uploader(page).locator("input").set_input_files(huge)
     else:
         page.get_by_test_id("stFileUploaderDropzone").wait_for()
         page.evaluate(SEND_HUGE, [MAX_FILE + 1, way])
     error = page.get_by_test_id("stSidebar").get_by_test_id("stAlert")
     expect(error).to_contain_text("huge.png is larger than the 64 MB that can be opened here")
     expect(page.get_by_test_id("stFileChip")).to_have_count(0)
-    expect(page.get_by_test_id("stFileUploader")).not_to_contain_text("huge.png")
+    expect(uploader(page)).not_to_contain_text("huge.png")
     upload(page, "mine.png", png((280, 140), "red"))
     caption(page, "280 × 140 pixels")
     expect(error).to_have_count(0)

@@ -1,28 +1,15 @@
 """A server that is killed and started again under an open page, which connects to it anew."""
 
-import io
-
 import pytest
-from PIL import Image
 
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
+from steps import png, upload
 
 from scripts.page_server import free_port, serving, settle
 
 pytest_plugins = ["visits"]  # for its browser
-
-
-def png(size, colour="green"):
-    file = io.BytesIO()
-    Image.new("RGB", size, colour).save(file, "PNG")
-    return file.getvalue()
-
-
-def upload(page, name, data):
-    file = {"name": name, "mimeType": "image/png", "buffer": data}
-    page.get_by_test_id("stFileUploader").locator("input").set_input_files(file)
 
 
 def choose_espresso(page):

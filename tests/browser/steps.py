@@ -1,0 +1,24 @@
+"""What several tests do on the page."""
+
+import io
+
+from PIL import Image
+from playwright.sync_api import expect
+
+
+def png(size, colour="green"):
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+def uploader(page):
+    """The one there is: an emptied one is followed by a new one, and stays for a moment beside it."""
+    one = page.get_by_test_id("stFileUploader")
+    expect(one).to_have_count(1)
+    return one
+
+
+def upload(page, name, data):
+    file = {"name": name, "mimeType": "image/png", "buffer": data}
+    uploader(page).locator("input").set_input_files(file)
