@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
+from attnviz.geometry import Geometry
 from attnviz.methods import network
 from attnviz.methods.values import Estimate
 from attnviz.tokens import TokenLayout
@@ -225,6 +227,15 @@ def test_a_pooled_map_says_so_and_others_do_not():
         assert heat.fact("pool") is None and heat.fact("limit") is None
     large = record_of([[np.full((15, 15), 1 / 15)]], (), (1, 15))
     assert attnviz.explain(large, "flow").fact("pool") == "14"  # if left out
+
+
+def test_pooling_goes_by_the_grid_that_is_read_and_not_by_the_record_s():
+    record = record_of(random_maps(1, 1, 15), (), (3, 5))
+    finer = Geometry(record.layout, record.layout)
+    layers = (replace(record.layers[0], geometry=finer),)
+    coarse = replace(record, layers=layers, layout=TokenLayout((), (2, 3)))
+    assert attnviz.explain(coarse, "flow", pool=3).fact("pool") == "3"
+    assert attnviz.explain(coarse, "flow", pool=5).fact("pool") is None
 
 
 def test_progress_counts_every_token():

@@ -7,11 +7,11 @@ from torch import Tensor
 
 from attnviz.methods.fusion import HEAD_FUSIONS, HeadFusion, fuse
 from attnviz.methods.method import Method
-from attnviz.methods.options import Option
+from attnviz.methods.options import LAYER, Option
 from attnviz.record import AttentionRecord
 
 OPTIONS = {
-    "layer": Option(-1, "layer", "which layer, counted from 0; -1 is the last"),
+    "layer": LAYER,
     "head": Option(None, "head", "which head, counted from 0; all of them, fused, if left out"),
     "head_fusion": Option(
         "mean",

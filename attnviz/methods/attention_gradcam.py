@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnviz.methods.gradients import gradient_of
 from attnviz.methods.method import Method
-from attnviz.methods.options import Option
+from attnviz.methods.options import LAYER
 from attnviz.record import AttentionRecord
 
 
@@ -17,7 +17,8 @@ def attention_gradcam(
 ) -> Float[Tensor, " token"]:
     """`relu(mean_h w_h A_h)`, the query's row, where `w_h` is the mean of `∂y/∂A_h` over the map.
 
-    Over several query tokens the rows are averaged first, and the relu is of their mean.
+    In windows that is the mean over the queries and keys that meet. Over several query tokens the
+    rows are averaged first, and the relu is of their mean.
 
     Source: Grad-CAM (Selvaraju et al. 2017) on attention maps, as in Chefer et al. 2021.
     """
@@ -34,6 +35,6 @@ METHOD = Method(
     formula="relu(mean over heads of w A), the query's row, with w a head's mean of ∂y/∂A",
     source="Selvaraju et al., Grad-CAM, ICCV 2017, on attention as in Chefer et al., ICCV 2021",
     compute=attention_gradcam,
-    options={"layer": Option(-1, "layer", "which layer, counted from 0; -1 is the last")},
+    options={"layer": LAYER},
     needs_gradient=True,
 )

@@ -67,22 +67,21 @@ class Option:
             case "component":
                 return None if value is None else _position(words, value, COMPONENTS)
             case "side":
-                # A grid that is no larger has nothing to gain from it.
-                side = None if value is None else _count(words, value)
-                return None if side is None or max(record.layout.grid) <= side else side
+                return None if value is None else _count(words, value)
             case "seconds":
                 return _seconds(words, value)
         assert_never(self.kind)
 
     def _fraction(self, name: str, value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
+        number = _float(value)
         if not 0 <= number <= 1 or (self.below_one and number == 1):
             end = "1 (not included)" if self.below_one else "1"
             raise BadOption(f"{name} is a number from 0 to {end}; {value!r} came.")
         return number
+
+
+LAYER = Option(-1, "layer", "which layer, counted from 0; -1 is the last")
+"""The option of methods that read one layer."""
 
 
 def settle(
@@ -91,13 +90,18 @@ def settle(
     given: Mapping[str, Any],
     record: AttentionRecord,
 ) -> dict[str, Any]:
-    """All options of a method: those given, checked, and the defaults of the others."""
+    """All options of a method: those given, checked, and the defaults of the others.
+
+    Raises:
+        UnknownName: no such option, choice, layer, head or component.
+        BadOption: a value is out of range, or of another kind.
+    """
     settled = check(method, options, given, record)
     if settled.get("first_layer", 0) is None:
         settled["first_layer"] = record.shared_from(settled["last_layer"])
     side = settled.get("pool")
     if side is not None and max(record.geometry_of(settled).queries.grid) <= side:
-        settled["pool"] = None  # the grid of a later stage is coarse enough
+        settled["pool"] = None  # the grid that the method reads is coarse enough
     return settled
 
 
@@ -107,7 +111,7 @@ def check(
     given: Mapping[str, Any],
     record: AttentionRecord,
 ) -> dict[str, Any]:
-    """The same, as far as can be told from how many layers, heads and patches there are."""
+    """The same, as far as can be told from how many layers and heads there are."""
     for name in given:
         if name not in options:
             raise unknown(f"option of {method}", name, options)
@@ -129,11 +133,16 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
-def _seconds(name: str, value: Any) -> float:
+def _float(value: Any) -> float:
+    """A number, or NaN, which lies in no range, for what is none."""
     try:
-        number = float(value)
+        return float(value)
     except (TypeError, ValueError):
-        number = float("nan")
+        return float("nan")
+
+
+def _seconds(name: str, value: Any) -> float:
+    number = _float(value)
     if not number > 0:
         raise BadOption(f"{name} is a number of seconds over 0; {value!r} came.")
     return number

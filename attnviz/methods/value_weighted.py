@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnviz.errors import BadOption
 from attnviz.methods.method import Method
-from attnviz.methods.options import Option
+from attnviz.methods.options import LAYER, Option
 from attnviz.record import AttentionRecord
 
 
@@ -20,6 +20,7 @@ def value_weighted(
     v are the values with their bias, W the rows of the output projection that the head has. Over
     several query tokens the rows are averaged first.
 
+    Raises BadOption where values do not go straight through one matrix, or the record kept none.
     Source: Kobayashi et al. 2020, "Attention is not only a weight", section 3.
     """
     chosen = record.layers[layer]
@@ -51,7 +52,7 @@ METHOD = Method(
     source="Kobayashi et al., Attention is not only a weight, EMNLP 2020, section 3",
     compute=value_weighted,
     options={
-        "layer": Option(-1, "layer", "which layer, counted from 0; -1 is the last"),
+        "layer": LAYER,
         "head": Option(None, "head", "which head, counted from 0; all of them, added, if left out"),
     },
 )
