@@ -17,6 +17,7 @@ def gradcam(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
     x is what the last layer's attention is fed with: the output of the last block's first norm.
     The map is of the target, not of a query.
 
+    Raises BadOption where the record holds no activations.
     Source: Selvaraju et al. 2017, equations 1 and 2, with tokens for the places of a feature map.
     """
     if record.activations is None:
@@ -24,7 +25,7 @@ def gradcam(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
             f"{record.model} gave no activations to weight: Grad-CAM needs a target and a last"
             " layer that attends to tokens in one piece. Choose another method."
         )
-    prefix = len(record.geometry(record.layers[-1]).queries.prefix)
+    prefix = len(record.last_layout.prefix)
     weights = record.activations.gradient[prefix:].mean(0)
     return einsum(weights, record.activations.values, "channel, token channel -> token").relu()
 

@@ -21,6 +21,7 @@ def legrad(
     layer l's tokens; in models that pool by attention, what their pooler makes of them, and A_l is
     the pooler's map. A itself is not multiplied in. The map is of the target, not of a query.
 
+    Raises BadOption where a layer has no score of its own.
     Source: Bousselham et al. 2024, equations 5 to 9.
     """
     layers = span.layers_between(record, first_layer, last_layer)

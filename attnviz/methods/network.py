@@ -23,6 +23,9 @@ THIN = 1.5
 SECONDS_PER_EDGE = 1e-7
 """The solver's time, on the slow side: 3e-8 to 9e-8 were measured (docs/benchmarks.md)."""
 
+SECONDS_PER_TOKEN = 1e-3
+"""What each target takes beside, however few the edges."""
+
 FIRST_TRIES = 8
 """Targets that are tried on the thin network before its successes decide."""
 
@@ -45,7 +48,7 @@ def estimate(layers: int, tokens: int) -> Estimate:
     """How long `largest_flows` takes: where the thin network is enough, and where it never is."""
     whole = (layers - 1) * tokens**2
     thin = min(whole, (layers - 1) * 2 * tokens**1.5)
-    overhead = 1e-3 * tokens
+    overhead = SECONDS_PER_TOKEN * tokens
     usual, most = (overhead + SECONDS_PER_EDGE * tokens * edges for edges in (thin, whole))
     return Estimate(usual, most)
 

@@ -34,7 +34,8 @@ def pca(
     mean anything. A component that holds nothing but rounding is 0 everywhere.
 
     All is computed in float64 on the processor, so that every device gives the same colours.
-    Raises BadOption where there are fewer components than were asked for.
+    Raises BadOption where there are fewer components than were asked for, and CaptureFailed for
+    features that are not finite.
 
     Source: Oquab et al. 2023, "DINOv2", figure 1, with one PCA of all patches and no mask.
     """

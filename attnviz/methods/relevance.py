@@ -19,8 +19,8 @@ def relevance(
     """Row `query` of R, where `R ← R + Ā_l R` from the first layer up and `R_0 = I`.
 
     `Ā_l = mean_h relu(∂y/∂A_l ⊙ A_l)`, with no normalisation of rows. Of R only that row is formed:
-    `r ← r + r Ā_l`, from the last layer down. Less the query itself, which R starts with, and times
-    any positive factor of y, all else scales along.
+    `r ← r + r Ā_l`, from the last layer down. It is the query itself, and sums of products of Ā: a
+    target of twice the score counts ways through n layers 2ⁿ-fold.
 
     Source: Chefer et al. 2021, "Generic attention-model explainability", equations 5 and 6.
     """

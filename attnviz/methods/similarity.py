@@ -15,7 +15,7 @@ def similarity(record: AttentionRecord, query: range) -> Float[Tensor, " token"]
     """The cosine of the angle between the query's features and each token's, from −1 to 1.
 
     The features are the last layer's, after the model's own norm. Several query tokens are
-    averaged first.
+    averaged first. Raises BadOption where the model hands on no features.
 
     Source: what DINO demos show; Amir et al. 2021, "Deep ViT features as dense visual descriptors".
     """
