@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnviz.contract import Prediction, View
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
+from attnviz.facts import Facts
 from attnviz.geometry import Geometry
 from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
@@ -26,7 +27,7 @@ BLOCK_BYTES = 4 * 2**20
 """Rows of a map are rebuilt in blocks of about this size: they stay in the processor's cache."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerAttention:
     """One layer's attention A (head, query, key); its rows sum to 1.
 
@@ -79,7 +80,12 @@ class LayerAttention:
         return self.source.block(0, self.tokens)
 
     def rows(self, query: int | range = 0) -> Float[Tensor, "head key"]:
-        """The attention paid by one token, or the mean of a range of tokens."""
+        """The attention paid by one token, or the mean of a range of tokens.
+
+        Raises:
+            UnknownName: there are no such tokens.
+            BadOption: none of them asks in this layer, or it is no number and no range.
+        """
         asked = query if isinstance(query, range) else _one(query)
         if not asked or asked.start < 0 or asked.stop > self.tokens or asked.step != 1:
             raise UnknownName(
@@ -138,7 +144,7 @@ class LayerAttention:
         return source.queries.device if isinstance(source, Factors) else source.map.device
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Activations:
     """What the last layer's attention was fed with, and the target's gradient there."""
 
@@ -151,7 +157,7 @@ class Activations:
         return self.values.nbytes + self.gradient.nbytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttentionRecord:
     """All that one pass of one picture left behind; methods read it and change nothing."""
 
@@ -245,11 +251,11 @@ class AttentionRecord:
         return f"{seen}, {how} from {self.image.width} × {self.image.height}"
 
     @property
-    def facts(self) -> tuple[tuple[str, str], ...]:
+    def facts(self) -> Facts:
         """(name, value) in words: where figures of this record say they come from."""
         return self.facts_on(self.layout)
 
-    def facts_on(self, layout: TokenLayout) -> tuple[tuple[str, str], ...]:
+    def facts_on(self, layout: TokenLayout) -> Facts:
         """The same of a figure on the grid of another layout, as of a later stage."""
         rows, cols = layout.grid
         return (

@@ -56,6 +56,12 @@ def random_maps(layers, heads, tokens, seed=0, sharp=2.0):
     return [oracles.softmax(layer) for layer in scores]
 
 
+def test_records_are_compared_by_what_they_are_and_not_number_by_number():
+    record, other = record_of([[W1]]), record_of([[W1]])
+    assert record != other and record.layers[0] != other.layers[0]
+    assert len({record, other, *record.layers}) == 3
+
+
 def test_rollout_gives_the_golden_row():
     heat = attnviz.explain(record_of([[W1], [W2]]), "rollout", query=(0, 0))
     assert heat.values[0] == pytest.approx([0.6225, 0.2650, 0.1125], abs=1e-7)
