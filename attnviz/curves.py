@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import BadOption, CaptureFailed, unknown
-from attnviz.facts import said, with_notes
+from attnviz.facts import Facts, said, with_notes
 
 Mode = Literal["deletion", "insertion"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -37,7 +37,7 @@ class Curves:
     """What was watched, in words."""
     title: str
     """The map's method in words."""
-    facts: tuple[tuple[str, str], ...]
+    facts: Facts
     """(name, value) in words and in order: of the map, then of this test."""
     fractions: Float64[np.ndarray, " step"]
     """Share of the patches that are gone (deletion) or there (insertion), from 0 to 1."""

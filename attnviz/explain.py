@@ -16,8 +16,9 @@ from torch import Tensor
 from attnviz import capture, colour, export
 from attnviz.contract import Box, LoadedViT, Progress, as_fit
 from attnviz.errors import BadOption, unknown
+from attnviz.facts import Facts
 from attnviz.geometry import Geometry, Share
-from attnviz.heatmap import Heatmap
+from attnviz.heatmap import Heatmap, meets
 from attnviz.images import open_image
 from attnviz.mass import mass_mask
 from attnviz.methods import METHODS, Method
@@ -127,7 +128,8 @@ def explain(
 
     Raises:
         UnknownName: no such method, query, layer, head or option.
-        BadOption: an option's value is out of range.
+        BadOption: an option's value is out of range, or the record has not what the method reads.
+        CaptureFailed: the values are not finite.
     """
     chosen = _method(method)
     if chosen.needs_gradient and record.target is None:
@@ -166,14 +168,17 @@ def explain(
         blank=_blank(geometry, tokens) if "layer" in settled else None,
         share_of_all=chosen.is_share(settled) and all(each.is_share for each in record.layers),
     )
-    if heat.query_cell is not None and not _meets(heat.cell_box(*heat.query_cell), heat.image.size):
+    if heat.query_cell is not None and not meets(heat.cell_box(*heat.query_cell), heat.image.size):
         note = "the patch that asks lies in the padding, beside the picture"
         return replace(heat, notes=(*heat.notes, note))
     return heat
 
 
 def estimate(record: AttentionRecord, method: str, **options: Any) -> Estimate | None:
-    """How long `explain` would take with these options; None for a method that is never long."""
+    """How long `explain` would take with these options; None for a method that is never long.
+
+    Raises what `explain` raises for a method or an option.
+    """
     chosen = _method(method)
     settled = settle(method, chosen.options, options, record)
     return None if chosen.estimate is None else chosen.estimate(record, **settled)
@@ -199,12 +204,6 @@ def _within(box: Box, place: Share) -> Box:
     return left + x0 * wide, top + y0 * high, left + x1 * wide, top + y1 * high
 
 
-def _meets(box: Box, size: tuple[int, int]) -> bool:
-    """Whether a part of the box lies in a picture of that (width, height)."""
-    left, top, right, bottom = box
-    return left < size[0] and right > 0 and top < size[1] and bottom > 0
-
-
 def _upright_rgb(source: object) -> Image.Image:
     if not isinstance(source, Image.Image):
         raise BadOption(
@@ -224,8 +223,8 @@ def _facts(
     query: Query,
     settled: dict[str, Any],
     geometry: Geometry,
-    remarks: tuple[tuple[str, str], ...],
-) -> tuple[tuple[str, str], ...]:
+    remarks: Facts,
+) -> Facts:
     """What a figure must say of where it comes from, in words."""
     return (
         ("method", method.label),

@@ -1,8 +1,8 @@
-"""Figures for the screen: a picture with its map, a mosaic of heads, a metric against depth.
+"""Figures for the screen: a picture with its map, and a metric against depth.
 
-The only file that imports Plotly. Pictures are layout images; on top lies one invisible point a
-patch or tile, since clicks on Plotly's own heatmaps never reach Python. A point's index in the
-first trace is row · cols + col, or layer · heads + head, or that of the head in the metrics' table.
+With `curve_figure`, the only file that imports Plotly. The picture, colours and all, is a layout
+image; on top lies one invisible point a patch, which says its value. A point's index in the first
+trace is row · cols + col, or that of the head in the metrics' table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from attnviz.colour import (
     stretched,
     ticks,
 )
-from attnviz.heatmap import Heatmap
+from attnviz.heatmap import Heatmap, meets
 from attnviz.legend import legend, value_texts
 from attnviz.mass import mass_mask
 from attnviz.metrics import DEPTH, HeadMetrics
@@ -90,7 +90,7 @@ def heat_figure(
         words.insert(0, label)
     else:
         marker["color"] = heat.values.ravel().tolist()
-        marker |= _above(_colour_bar(chosen, colormap, label, heat.drawn), label)
+        marker |= _colour_bar(chosen, colormap, label, heat.drawn)
     figure.add_scatter(
         x=[x for x, _ in points],
         y=[y for _, y in points],
@@ -227,17 +227,14 @@ def _data_uri(picture: Image.Image) -> str:
 
 
 def _centre(heat: Heatmap, row: int, col: int) -> tuple[float | None, float | None]:
-    left, top, right, bottom = heat.cell_box(row, col)
-    width, height = heat.image.size
-    if right <= 0 or bottom <= 0 or left >= width or top >= height:
-        return None, None
-    return (left + right) / 2, (top + bottom) / 2
+    left, top, right, bottom = box = heat.cell_box(row, col)
+    return ((left + right) / 2, (top + bottom) / 2) if meets(box, heat.image.size) else (None, None)
 
 
 def _colour_bar(
     scale: Scale, colormap: str, label: str, values: Float[np.ndarray, "*shape"]
 ) -> dict[str, Any]:
-    """The marker settings that make Plotly draw the scale with its true numbers."""
+    """The marker settings for a bar right above the picture, with the scale's true numbers."""
     colours = palette(colormap)[[0, 0]] if scale.flat else palette(colormap)
     marks = ticks(scale, values)
     last = len(colours) - 1
@@ -252,18 +249,18 @@ def _colour_bar(
         ],
         "showscale": True,
         "colorbar": {
-            "title": {"text": "<br>".join(label.split(", ", 1)), "side": "right"},
+            "title": {"text": "<br>".join(wrap(label, LINE)), "side": "top"},
             "tickvals": [at for at, _ in marks],
             "ticktext": [text for _, text in marks],
             "thickness": 14,
             "outlinewidth": 0,
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1,
+            "yanchor": "bottom",
+            "xpad": 30,  # room for half a number at each end
+            "ypad": 4,
+            "ticklabeloverflow": "allow",
         },
     }
-
-
-def _above(settings: dict[str, Any], label: str) -> dict[str, Any]:
-    """The same colour bar lying right above the picture, at every width of the page."""
-    place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "ypad": 4}
-    place |= {"xpad": 30, "ticklabeloverflow": "allow"}  # room for half a number at each end
-    title = {"text": "<br>".join(wrap(label, LINE)), "side": "top"}
-    return settings | {"colorbar": settings["colorbar"] | place | {"title": title}}

@@ -16,7 +16,7 @@ from PIL import Image
 
 from attnviz.contract import Box
 from attnviz.errors import BadOption, CaptureFailed, unknown
-from attnviz.facts import said, with_notes
+from attnviz.facts import Facts, said, with_notes
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale
 
@@ -34,7 +34,7 @@ class Heatmap:
     unit: str
     title: str
     """The method in words."""
-    facts: tuple[tuple[str, str], ...]
+    facts: Facts
     """(name, value) in words and in order: all that was chosen to get these values."""
     image: Image.Image
     """The original picture, RGB."""
@@ -86,8 +86,8 @@ class Heatmap:
             )
         left, top, right, bottom = self.box
         width, height = self.image.size
-        meets = right > 0 and bottom > 0 and left < width and top < height
-        if not (all(map(isfinite, self.box)) and left < right and top < bottom and meets):
+        area = all(map(isfinite, self.box)) and left < right and top < bottom
+        if not (area and meets(self.box, self.image.size)):
             raise BadOption(
                 f"The box (left, top, right, bottom) = {self.box} must have an area and meet the"
                 f" picture, which is {width} × {height} pixels."
@@ -159,6 +159,12 @@ class Heatmap:
             (self.cell_box(row, col)[:2], self.cell_box(end_row, end_col)[:2])
             for row, col, end_row, end_col in mask.outline
         ]
+
+
+def meets(box: Box, size: tuple[int, int]) -> bool:
+    """Whether a part of the box lies in a picture of that (width, height)."""
+    left, top, right, bottom = box
+    return left < size[0] and right > 0 and top < size[1] and bottom > 0
 
 
 def _meeting(count: int, start: float, end: float, length: int) -> slice:

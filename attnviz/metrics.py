@@ -17,7 +17,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.errors import BadOption, unknown
-from attnviz.facts import said, with_notes
+from attnviz.facts import Facts, said, with_notes
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import TokenLayout
 
@@ -99,7 +99,7 @@ class HeadMetrics:
     received: Float64[np.ndarray, "layer token"]
     """What each token gets: A averaged over heads and patch queries. Each layer sums to 1."""
     layout: TokenLayout
-    facts: tuple[tuple[str, str], ...]
+    facts: Facts
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Float64[np.ndarray, "layer head"]:

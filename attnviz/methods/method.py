@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from attnviz.facts import Facts
 from attnviz.methods.options import Option
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
@@ -17,7 +18,7 @@ def _never(settled: Mapping[str, Any]) -> bool:
     return False
 
 
-def _nothing(record: AttentionRecord, values: Tensor) -> tuple[tuple[str, str], ...]:
+def _nothing(record: AttentionRecord, values: Tensor) -> Facts:
     return ()
 
 
@@ -43,7 +44,7 @@ class Method:
     """Whether values below zero mean the opposite of values above."""
     in_colour: Callable[[Mapping[str, Any]], bool] = _never
     """Whether, with these options, a token has three values: its red, green and blue."""
-    remarks: Callable[[AttentionRecord, Tensor], tuple[tuple[str, str], ...]] = _nothing
+    remarks: Callable[[AttentionRecord, Tensor], Facts] = _nothing
     """(record, values) → what else there is to say of these values, as facts (name, words)."""
     estimate: Callable[..., Estimate] | None = None
     """(record, **options) → how long; a method that has it can be long, and takes `progress`,

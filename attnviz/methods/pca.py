@@ -8,6 +8,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from attnviz.errors import BadOption, CaptureFailed
+from attnviz.facts import Facts
 from attnviz.methods.method import Method
 from attnviz.methods.options import COMPONENTS, Option
 from attnviz.methods.similarity import features_of
@@ -60,9 +61,7 @@ def pca(
     return scores if component is None else scores[component]
 
 
-def explained(
-    record: AttentionRecord, scores: Float[Tensor, "*component token"]
-) -> tuple[tuple[str, str], ...]:
+def explained(record: AttentionRecord, scores: Float[Tensor, "*component token"]) -> Facts:
     """Which share of the patches' variance the components hold, together and one by one."""
     prefix = len(record.last_layout.prefix)
     patches = _features(record)[prefix:]
