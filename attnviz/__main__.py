@@ -25,9 +25,10 @@ from attnviz.arguments import (
     size_of,
 )
 from attnviz.commands import COMMANDS
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption
-from attnviz.explain import estimate, explain, observe
+from attnviz.explain import Explanation, estimate, explain, observe
+from attnviz.faithfulness import Faithfulness
 from attnviz.images import open_image
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
@@ -97,7 +98,9 @@ def _draw(given: argparse.Namespace) -> None:
         print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
     heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
     heat = heat.named(Path(given.picture).name)
-    made = faithfulness_command.run(vit, record, heat, given) if "mode" in given else heat
+    made: Explanation | Faithfulness = heat
+    if "mode" in given:
+        made = faithfulness_command.run(vit, record, heat, given, _progress("picture"))
     made.save(output, **drawing)
     _say(f"{output}: {made.summary}; on {record.device}")
     for note in made.notes:
@@ -118,11 +121,8 @@ def _require_places(
     found = check(given.method, METHODS[given.method].options, asked, places)
     if query is not None:
         site = vit.sites[found.get("layer", found.get("last_layer", -1))]
-        geometry = site.geometry(places.layout) if site.geometry else None
-        if geometry is None:
-            places.layout.query_tokens(query)
-        else:
-            geometry.queries.query_tokens(geometry.asked(query, places.layout))
+        geometry = site.geometry_on(places.layout)
+        geometry.queries.query_tokens(geometry.asked(query, places.layout))
 
 
 def _say(line: str) -> None:
@@ -172,22 +172,20 @@ def _refuse_scales(given: argparse.Namespace) -> None:
 def _require_target(given: argparse.Namespace) -> None:
     """A target where the method needs one, and only there."""
     came = [given.target, given.similar_to]
+    if None not in came:
+        raise BadOption("--target and --similar-to came: give one of them.")
     if METHODS[given.method].needs_gradient:
-        if None not in came:
-            raise BadOption("--target and --similar-to came: give one of them.")
         if came == [None, None]:
             raise BadOption(
                 f"--method {given.method} explains a target: give one, as --target predicted,"
                 " --target CLASS, or --similar-to cls, ROW,COL or another PICTURE."
             )
-    elif None not in came:
-        raise BadOption("--target and --similar-to came: give one of them.")
     elif came != [None, None] and "mode" not in given:  # a test watches it for any method
         raise BadOption(f"--method {given.method} has no use for a target: leave it out.")
 
 
-def _progress(what: str) -> Any:
-    """A line that counts layers or tokens, where somebody is watching."""
+def _progress(what: str) -> Progress | None:
+    """A line that counts layers, tokens or pictures, where somebody is watching."""
     if not sys.stderr.isatty():
         return None
 

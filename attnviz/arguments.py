@@ -13,6 +13,7 @@ from attnviz import faithfulness_command
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
+from attnviz.export import RENDERERS
 from attnviz.heatmap import INTERPOLATIONS
 from attnviz.images import open_image
 from attnviz.methods import METHODS
@@ -66,7 +67,8 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("picture", help="the picture's file")
-    add("-o", "--output", required=True, metavar="FILE", help=".png, .svg, .pdf or .npz")
+    files = f"its suffix says what is written: {', '.join(RENDERERS)}"
+    add("-o", "--output", required=True, metavar="FILE", help=files)
 
     add = parser.add_argument_group("the model").add_argument
     words = "a timm name, digits, digits-fused-qkv, or %(default)s (the default)"
@@ -90,7 +92,10 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
     add("--query", metavar="TOKEN", help=query)
     for name, (option, methods) in options_of_methods().items():
-        words = f"{option.help} [{', '.join(methods)}]"
+        said: dict[str, list[str]] = {}
+        for method in methods:
+            said.setdefault(METHODS[method].options[name].help, []).append(method)
+        words = "; ".join(f"{each} [{', '.join(of)}]" for each, of in said.items())
         flag, choices = f"--{name.replace('_', '-')}", option.choices or None
         add(flag, type=option.text_type, choices=choices, help=words)
 
@@ -116,7 +121,7 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
 
 
 def options_of_methods() -> dict[str, tuple[Option, list[str]]]:
-    """Every option of every method, with the methods that have it."""
+    """Every option of every method, and the methods that have it; they read its value alike."""
     found: dict[str, tuple[Option, list[str]]] = {}
     for method, row in METHODS.items():
         for name, option in row.options.items():

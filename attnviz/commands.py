@@ -9,7 +9,6 @@ from itertools import islice
 import models
 from attnviz.capture import Route
 from attnviz.errors import UnknownName
-from attnviz.geometry import Geometry
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, search
 
@@ -18,7 +17,10 @@ SHOWN = 20
 
 
 def models_command(arguments: Sequence[str]) -> None:
-    """List the models that have a card, or those of timm whose name holds a word."""
+    """List the models that have a card, or those of timm whose name holds a word.
+
+    Raises UnknownName where none does.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m attnviz models", description="List or search the models."
     )
@@ -40,7 +42,10 @@ def models_command(arguments: Sequence[str]) -> None:
 
 
 def check_command(arguments: Sequence[str]) -> None:
-    """Run the verification of one model and print what each layer missed by."""
+    """Run the verification of one model and print what each layer missed by.
+
+    Raises CaptureFailed for a layer that misses by too much, and what `models.load` raises.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m attnviz check",
         description="Prove that a model's captured maps are those that it used.",
@@ -59,7 +64,7 @@ def check_command(arguments: Sequence[str]) -> None:
         by_layer.setdefault(check.name, {})[check.route] = check
     rows = []
     for site in vit.sites:
-        geometry = site.geometry(layout) if site.geometry else Geometry(layout, layout)
+        geometry = site.geometry_on(layout)
         grid = " × ".join(map(str, geometry.keys.grid))
         misses = [f"{by_layer[site.name][route].output_error:.1e}" for route in ("maps", "factors")]
         sums = max(check.row_sum_error for check in by_layer[site.name].values())

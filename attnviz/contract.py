@@ -85,6 +85,10 @@ class AttentionSite:
     channels_first: bool = False
     """Whether `after_mix` is fed with (window, channel, …) rather than (window, …, channel)."""
 
+    def geometry_on(self, layout: TokenLayout) -> Geometry:
+        """What its rows and columns stand for in a picture of these tokens."""
+        return self.geometry(layout) if self.geometry else Geometry(layout, layout)
+
 
 @dataclass(frozen=True)
 class Readout:

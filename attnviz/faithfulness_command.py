@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
-from typing import Any
 
 from attnviz.altering import BASELINES
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.curves import MODES
 from attnviz.faithfulness import Faithfulness, faithfulness
 from attnviz.heatmap import Heatmap
@@ -55,9 +53,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(
-    vit: LoadedViT, record: AttentionRecord, heat: Heatmap, given: argparse.Namespace
+    vit: LoadedViT,
+    record: AttentionRecord,
+    heat: Heatmap,
+    given: argparse.Namespace,
+    progress: Progress | None = None,
 ) -> Faithfulness:
-    """The curves of a map, as asked for."""
+    """The curves of a map, as asked for; raises what `faithfulness` raises."""
     return faithfulness(
         vit,
         record,
@@ -67,7 +69,7 @@ def run(
         baseline=given.baseline,
         orders=given.orders,
         seed=given.order_seed,
-        progress=_progress(),
+        progress=progress,
     )
 
 
@@ -80,15 +82,3 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
-
-
-def _progress() -> Any:
-    """A line that counts pictures, where somebody is watching."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        end = "\n" if done == total else ""
-        print(f"\rpicture {done} of {total}", end=end, file=sys.stderr, flush=True)
-
-    return show

@@ -16,7 +16,7 @@ OPTIONS = {
     "head_fusion": Option(
         "mean",
         "choice",
-        "how all heads become one map",
+        "how the heads become one map",
         HEAD_FUSIONS,
         idle=lambda settled: settled["head"] is not None,
     ),
