@@ -19,7 +19,6 @@ from attnviz.errors import BadOption, UnknownName, unknown
 Query = str | tuple[int, int]
 """`"cls"`, `"mean"` (all patches), a prefix token's name, or a patch as (row, col)."""
 
-
 QUERY_WORDS = {
     "cls": "class token",
     "dist": "distillation token",

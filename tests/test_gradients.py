@@ -210,6 +210,14 @@ def golden(gradient_times_map):
     return layers
 
 
+@pytest.mark.parametrize("method", attnviz.METHODS)
+def test_a_value_below_zero_comes_only_from_a_method_that_says_so(method):
+    record = attnviz.observe(models.wrap(small_module()), small_input(), target=CLASS)
+    for query in ("cls", (0, 1)):
+        values = attnviz.explain(record, method, query=query).values
+        assert attnviz.METHODS[method].signed or values.min() >= 0
+
+
 def test_relevance_gives_the_golden_matrix():
     from dataclasses import replace
 

@@ -10,9 +10,14 @@ from PIL import Image
 
 import attnviz
 import models
+from attnviz.export import RENDERERS
+from attnviz.plot_export import DEPTH_KINDS
+from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import Ground, forget_place
 from attnviz.ui.cache import Observation, Observations
+from attnviz.ui.figure_files import FORMATS
+from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import _sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
 from attnviz.ui.state import Picture, show_picture
@@ -33,6 +38,25 @@ def session(monkeypatch):
 class SessionState(dict):
     __getattr__ = dict.__getitem__
     __setattr__ = dict.__setitem__
+
+
+def test_every_kind_of_file_is_offered():
+    assert {suffix for suffix, _ in FORMATS.values()} == RENDERERS.keys()
+    assert set(DEPTH_KINDS) < RENDERERS.keys()
+
+
+# (maps, which of them look black on a scale of 0 to 1)
+DARKNESS = [
+    ([0.1, 0.1, 0.1, 0.1, 0.1], True),
+    ([0.1, 0.1, 0.1, 0.1, 0.9], False),  # the 99th percentile of few patches is near the highest
+    ([[0.0] * 200, [0.0] * 197 + [1.0] * 3], [True, False]),
+    ([[0.0] * 200, [0.0] * 199 + [1.0]], [True, True]),  # one bright patch of 200
+]
+
+
+@pytest.mark.parametrize(("maps", "black"), DARKNESS)
+def test_a_map_looks_dark_where_few_patches_are_bright(maps, black):
+    assert looks_dark(np.array(maps), Scale(0.0, 1.0, "0 to 1")).tolist() == black
 
 
 @pytest.mark.parametrize(

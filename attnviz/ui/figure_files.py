@@ -1,4 +1,10 @@
-"""The kinds of file that a figure is downloaded as."""
+"""The kinds of file that a figure is downloaded as, and the button that hands one over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
 
 FORMATS = {
     "PNG": (".png", "image/png"),
@@ -6,4 +12,16 @@ FORMATS = {
     "SVG": (".svg", "image/svg+xml"),
     "NPZ": (".npz", "application/octet-stream"),
 }
-"""Name → suffix and type; NPZ holds the numbers."""
+"""Name → suffix and type, of every suffix in `export.RENDERERS`; NPZ holds the numbers."""
+
+
+def offer_file(label: str, make: Callable[[], bytes], name: str, mime: str) -> None:
+    """A button for a file that is made once it is asked for; the page does not run anew for it."""
+    st.download_button(
+        label,
+        data=make,
+        file_name=name,
+        mime=mime,
+        on_click="ignore",
+        icon=":material/download:",
+    )

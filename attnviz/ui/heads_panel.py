@@ -7,7 +7,7 @@ import streamlit as st
 from attnviz import figures, plot_export
 from attnviz.metrics import HeadMetrics
 from attnviz.sinks import FAR, find_sinks
-from attnviz.ui.figure_files import FORMATS
+from attnviz.ui.figure_files import FORMATS, offer_file
 
 SINKS = 12
 """So many sinks are listed."""
@@ -31,16 +31,14 @@ def show_heads(metrics: HeadMetrics) -> None:
         alt=f"{metrics.describe(name).label} of every head against the layer",
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
-        kinds = [kind for kind in FORMATS if kind != "NPZ"]
+        kinds = [kind for kind, (suffix, _) in FORMATS.items() if suffix in plot_export.DEPTH_KINDS]
         kind = st.selectbox("Figure for a paper", kinds, key="depth_format", width=150)
         suffix, mime = FORMATS[kind]
-        st.download_button(
+        offer_file(
             f"Download as {kind}",
-            data=lambda: plot_export.render_depth(metrics, name, suffix),
-            file_name=f"{plot_export.depth_stem(metrics, name)}{suffix}",
-            mime=mime,
-            on_click="ignore",
-            icon=":material/download:",
+            lambda: plot_export.render_depth(metrics, name, suffix),
+            f"{plot_export.depth_stem(metrics, name)}{suffix}",
+            mime,
         )
     _show_table(metrics)
     _show_sinks(metrics)
@@ -49,13 +47,11 @@ def show_heads(metrics: HeadMetrics) -> None:
 def _show_table(metrics: HeadMetrics) -> None:
     with st.expander("All numbers"):
         st.dataframe(metrics.table(), hide_index=True)
-        st.download_button(
+        offer_file(
             "Download as CSV",
-            data=lambda: plot_export.render_table(metrics),
-            file_name=f"{plot_export.table_stem(metrics)}.csv",
-            mime="text/csv",
-            on_click="ignore",
-            icon=":material/download:",
+            lambda: plot_export.render_table(metrics),
+            f"{plot_export.table_stem(metrics)}.csv",
+            "text/csv",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from attnviz.colour import COLORMAPS
 from attnviz.heatmap import Heatmap
@@ -21,7 +21,6 @@ SCALE_WORDS: dict[ScaleName, str] = {
     "zero": "From zero",
     "shared": "One for all heads",
 }
-
 
 DARK = 0.2
 """Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
@@ -55,6 +54,11 @@ class Look:
             return None
         chosen = choose_scale(tiles, clip=self.clip)
         return Scale(chosen.low, chosen.high, f"{chosen.name}, of all heads")
+
+
+def looks_dark(values: Float[np.ndarray, "*maps value"], scale: Scale) -> Bool[np.ndarray, "*maps"]:
+    """Which of the maps look black at a glance, by the rule of `DARK`."""
+    return np.asarray(np.quantile(scale.position(values), 0.99, axis=-1) < DARK)
 
 
 def cut_scale() -> None:

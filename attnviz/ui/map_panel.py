@@ -7,7 +7,6 @@ import io
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from attnviz import colour, export, figures
@@ -15,8 +14,8 @@ from attnviz.explain import Explanation
 from attnviz.legend import legend
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
-from attnviz.ui.figure_files import FORMATS
-from attnviz.ui.look_panel import DARK, Look, cut_scale, show_alone
+from attnviz.ui.figure_files import FORMATS, offer_file
+from attnviz.ui.look_panel import Look, cut_scale, looks_dark, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
 
 
@@ -57,7 +56,7 @@ def show_map(
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
     st.caption(_sentence(heat, ground))
-    if scale is not None and look.clip is None and _dark(heat, scale):
+    if scale is not None and look.clip is None and looks_dark(heat.drawn, scale):
         st.caption("A few patches hold so much that all others look alike.")
         st.button("Cut the scale", key="cut_map", on_click=cut_scale)
     _show_downloads(heat, drawing)
@@ -119,10 +118,6 @@ def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
     )
 
 
-def _dark(heat: Explanation, scale: Scale) -> bool:
-    return bool(np.quantile(scale.position(heat.drawn), 0.99) < DARK)
-
-
 def _sentence(heat: Explanation, ground: Ground) -> str:
     """What was chosen, in words, and how much of the whole is seen."""
     left_out = ("picture", "method", "query", "target", "weights", "input", "fit", "grid", "model")
@@ -159,11 +154,9 @@ def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
         words = st.toggle("Caption in the file", value=True, key="words")
     with st.container(horizontal=True, vertical_alignment="center"):
         suffix, mime = FORMATS[kind]
-        st.download_button(
+        offer_file(
             f"Download as {kind}",
-            data=lambda: export.render(heat, suffix, **drawing, caption=words),
-            file_name=f"{export.file_stem(heat)}{suffix}",
-            mime=mime,
-            on_click="ignore",
-            icon=":material/download:",
+            lambda: export.render(heat, suffix, **drawing, caption=words),
+            f"{export.file_stem(heat)}{suffix}",
+            mime,
         )

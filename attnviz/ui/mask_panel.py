@@ -10,6 +10,7 @@ from attnviz import colour, export
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation
 from attnviz.mass import mass_mask
+from attnviz.ui.figure_files import FORMATS, offer_file
 
 WIDTH = 600
 """Pixels of the map's own picture, on a wide screen."""
@@ -40,14 +41,14 @@ def show_masks(
     except BadOption as error:
         st.info(str(error), icon=":material/info:")
     else:
-        right.download_button(
-            "Download the mask as PNG",
-            data=lambda: export.render_mask(heat, mass),
-            file_name=f"{export.file_stem(heat)}_mask.png",
-            mime="image/png",
-            on_click="ignore",
-            icon=":material/download:",
-        )
+        suffix, mime = FORMATS["PNG"]
+        with right:
+            offer_file(
+                "Download the mask as PNG",
+                lambda: export.render_mask(heat, mass),
+                f"{export.file_stem(heat)}_mask{suffix}",
+                mime,
+            )
     st.caption(f"Each head of layer {heads[0].fact('layer')}, by its attention:")
     for start in range(0, len(heads), ACROSS):
         for number, place in enumerate(st.columns(ACROSS), start):

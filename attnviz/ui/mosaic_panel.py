@@ -9,14 +9,13 @@ from jaxtyping import Float
 
 from attnviz.mosaic import mosaic
 from attnviz.scale import Scale
-from attnviz.ui.look_panel import DARK, Look, cut_scale
+from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.method_panel import go_to_head
 from attnviz.ui.picker import pick_cell, picked_cell
 
 WIDTH = 860
 """Pixels on a wide screen: the tiles of one layer are seen at a glance."""
-
 
 HEIGHT = 800
 """And as high as one can look at at once."""
@@ -104,9 +103,8 @@ def show_mosaic(
 
 def _dark_share(tiles: Float[np.ndarray, "layer head row col"], shared: Scale) -> int:
     """How many tiles look black at a glance, if that is most of them; else 0."""
-    heads = rearrange(shared.position(tiles), "layer head row col -> (layer head) (row col)")
-    dark = int((np.quantile(heads, 0.99, axis=1) < DARK).sum())
-    return dark if 2 * dark > len(heads) else 0
+    black = looks_dark(rearrange(tiles, "layer head row col -> (layer head) (row col)"), shared)
+    return int(black.sum()) if 2 * black.sum() > len(black) else 0
 
 
 def _in_lines(of_heads: np.ndarray, columns: int) -> np.ndarray:

@@ -254,7 +254,7 @@ def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> N
         pick = f"The query is the {asker}; pick a patch to make it the query."
     elif not method.asks:
         words = f"{method.label} of the whole picture"
-    elif method.signed:
+    elif method is METHODS["similarity"]:
         words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
     elif method is METHODS["attention"]:
         words = f"What the {asker} attends to"

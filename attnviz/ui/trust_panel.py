@@ -13,7 +13,7 @@ from attnviz.errors import BadOption
 from attnviz.explain import Explanation
 from attnviz.faithfulness import Faithfulness, faithfulness
 from attnviz.record import AttentionRecord
-from attnviz.ui.figure_files import FORMATS
+from attnviz.ui.figure_files import FORMATS, offer_file
 
 STEPS, ORDERS = 8, 3
 """Of the page's test: few, because somebody waits for it; the command line takes any number."""
@@ -82,11 +82,9 @@ def _show(found: Faithfulness) -> None:
     for note in found.notes:
         st.caption(f":material/warning: {note}")
     suffix, mime = FORMATS["PDF"]
-    st.download_button(
+    offer_file(
         "Download as PDF",
-        data=lambda: plot_export.render_curves(found, suffix),
-        file_name=f"faithfulness{suffix}",
-        mime=mime,
-        on_click="ignore",
-        icon=":material/download:",
+        lambda: plot_export.render_curves(found, suffix),
+        f"faithfulness{suffix}",
+        mime,
     )
