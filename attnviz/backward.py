@@ -52,25 +52,24 @@ def gradients(
 ) -> Gradients:
     """What autograd says of the score, layer by layer; the graph is gone afterwards.
 
+    `geometries` are the layers', in their order; `layout` is what the last one hands on.
+
     Raises CaptureFailed where a layer showed no product with its values, or a gradient is not
     finite.
     """
     caught = tap.caught
     for name, layer in caught.items():
         only_source(name, layer)
-    mixed = [_met(layer.mixed, name) for name, layer in caught.items()]
-    for name, layer in caught.items():
-        _met(layer.values, name)
+        _shown(layer.values, name)
+    mixed = [_shown(layer.mixed, name) for name, layer in caught.items()]
+    end = list(caught.values())[-1]
     own: list[Product | Maps | Windows | None] = []
-    end = list(caught.values())[-1].stream
-    for step, layer in enumerate(caught.values()):
-        geometry, stream = geometries[step], layer.stream
+    for layer, geometry in zip(caught.values(), geometries, strict=True):
         # The readout is made for the last layer's tokens: only layers that hand on such have one.
-        alike = stream is not None and end is not None and stream.shape == end.shape
-        alike = alike and stream is not None and stream.ndim == 3
-        own.append(_own(vit, layer, geometry, goal, layout) if alike else None)
-        tap.report(progress, len(caught) + step + 1)
-    last = layer.given
+        readable = _alike(layer.stream, end.stream)
+        own.append(_own(vit, layer, geometry, goal, layout) if readable else None)
+        tap.report(progress, len(caught) + len(own))
+    last = end.given
     *of_mixed, of_last = _ask(goal.score, [*mixed, mixed[-1] if last is None else last])
     for name, gradient in zip(caught, of_mixed, strict=True):
         if not finite(gradient):
@@ -85,6 +84,13 @@ def gradients(
     )
 
 
+def _alike(stream: Tensor | None, end: Tensor | None) -> bool:
+    """Whether both are tokens (1, token, channel), as many and as wide."""
+    if stream is None or end is None:
+        return False
+    return stream.ndim == 3 and stream.shape == end.shape
+
+
 def _ask(score: Tensor, tensors: list[Tensor]) -> list[Tensor]:
     """∂score/∂tensor of each; zeros where the score does not depend on it."""
     if not score.requires_grad:
@@ -95,7 +101,7 @@ def _ask(score: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 def _of_map(layer: Caught, outputs: Tensor, geometry: Geometry | None) -> Product | Windows:
     """∂y/∂A from ∂y/∂(A V), for one layer."""
-    product = Product(layer.flat(outputs).detach(), _met(layer.values, layer.site.name))
+    product = Product(layer.flat(outputs).detach(), _shown(layer.values, layer.site.name))
     if geometry is None or not geometry.in_windows:
         return product
     return in_windows(product.block(0, outputs.shape[-2]), geometry)
@@ -106,9 +112,9 @@ def _own(
 ) -> Product | Maps | Windows:
     """∂s/∂A for the score s that the model's readout gives the tokens of one layer."""
     readout, pooler = vit.readout, vit.readout.pooler
-    stream = _met(layer.stream, layer.site.name)
+    stream = _shown(layer.stream, layer.site.name)
     if pooler is None or readout.pool is None:
-        mixed = _met(layer.mixed, layer.site.name)
+        mixed = _shown(layer.mixed, layer.site.name)
         score = goal.of_feature(readout.norm(stream.mean(1))[0])
         (outputs,) = torch.autograd.grad(score, mixed, retain_graph=True)
         return _of_map(layer, outputs, geometry)
@@ -120,14 +126,14 @@ def _own(
             hooks.callback(handle.remove)
         with tap:
             feature = readout.pool(readout.norm(stream.detach().requires_grad_()))
-    mixed, values = _met(caught.mixed, pooler.name), _met(caught.values, pooler.name)
+    mixed, values = _shown(caught.mixed, pooler.name), _shown(caught.values, pooler.name)
     (outputs,) = torch.autograd.grad(goal.of_feature(feature[0]), mixed)
     rows = Product(outputs[0].detach(), values).block(0, outputs.shape[2])
     return Maps(F.pad(rows, (layout.tokens - rows.shape[-1], 0)))  # it may leave out the prefix
 
 
-def _met(tensor: Tensor | None, name: str) -> Tensor:
-    """What a layer must have shown when it multiplied its map with values."""
+def _shown(tensor: Tensor | None, name: str) -> Tensor:
+    """What a layer must have shown when it multiplied its map with values, else CaptureFailed."""
     if tensor is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
     return tensor

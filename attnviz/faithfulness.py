@@ -57,8 +57,8 @@ def faithfulness(
         record: what `observe` gave.
         heat: a map of that record.
         mode: `"deletion"` or `"insertion"`.
-        steps: in how many equal steps all patches go, as far as patches can be told in halves; at
-            most one step a patch.
+        steps: in how many steps all patches go, as equal as whole patches allow; at most one step
+            a patch.
         baseline: what stands where a patch is not: `"mean"` (the picture's mean colour), `"zero"`
             (the colour that is 0 after normalisation), `"blur"` (the picture blurred by σ of one
             patch), or a ready tensor of the input's shape.
@@ -69,6 +69,7 @@ def faithfulness(
     Raises:
         BadOption: map, record and model do not belong together, or an option has no such value.
         UnknownName: there is no such mode or baseline.
+        CaptureFailed: the model's output for an altered picture is not finite.
 
     Source: Petsiuk et al. 2018, "RISE: Randomized input sampling for explanation of black-box
     models", section 4.1, with patches for pixels.

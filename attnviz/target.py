@@ -37,6 +37,8 @@ def similarity_to(reference: AttentionRecord | Query, *, name: str | None = None
             the picture itself: a patch as (row, col), or a name such as `"cls"`. The class token is
             compared with the mean of the patches, all else with the picture's feature.
         name: what figures call the other picture.
+
+    `observe` refuses what does not exist, or was seen by another model.
     """
     return Similarity(reference, name)
 
@@ -98,7 +100,12 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
 
 
 def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -> Goal:
-    """The score that the target stands for, of a picture that was just read."""
+    """The score that the target stands for, of a picture that was just read.
+
+    `target` has passed `require_target`.
+
+    Raises BadOption where features are to be compared and the model, or the reference, has none.
+    """
     if isinstance(target, Similarity):
         return _similarity(target, layout, reading)
     if target == "predicted":
@@ -147,6 +154,10 @@ def class_index(target: object, classes: Sequence[str]) -> int:
     """The number of a class given by its number or its label; letters' case does not matter.
 
     A label of several names ("tabby, tabby cat") answers to each of them.
+
+    Raises:
+        UnknownName: there is no such class, or several.
+        BadOption: it is neither a number nor a label.
     """
     if isinstance(target, str):
         return _labelled(target, classes)

@@ -15,7 +15,7 @@ from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
 from attnviz.record import Factors, Maps
-from attnviz.tap import Caught, only_source
+from attnviz.tap import Caught, finite, only_source
 from attnviz.tokens import TokenLayout
 
 
@@ -96,7 +96,7 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
     if caught.values is None or caught.joined is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
     attention = source.block(0, source.shape[1])
-    if not all(bool(torch.isfinite(t).all()) for t in (attention, caught.values, caught.joined)):
+    if not all(map(finite, (attention, caught.values, caught.joined))):
         raise CaptureFailed(
             f"Layer {name} computes values that are not finite: check the weights and the input."
         )
