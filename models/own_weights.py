@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -15,11 +14,16 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from attnviz.errors import BadWeights
 from models.own_adapter import OwnViT
 from models.seeds import seeded
 from models.vit import ViT
-from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, read_safetensors, require_fit
+from models.weights import (
+    CHECKPOINT_WORDS,
+    RANDOM_WORDS,
+    read_checked,
+    read_safetensors,
+    require_fit,
+)
 
 FOLDER = Path(__file__).resolve().parent / "trained"
 LABELS = tuple("0123456789")
@@ -113,19 +117,5 @@ def _assemble(build: Callable[[], ViT], state: dict[str, Tensor], source: str) -
 
 def _committed(name: str) -> dict[str, Tensor]:
     """The tensors of a file in `FOLDER`, if it is the one that was committed."""
-    path = file(name)
     way_out = "Take the file from attnviz's repository again."
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise BadWeights(
-            f"The weights {path} cannot be read: {error.strerror}.", way_out
-        ) from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != TRAINED[name].sha256:
-        raise BadWeights(
-            f"{path.name} has the SHA-256 sum {digest}; expected {TRAINED[name].sha256}. It is"
-            " another version, or damaged.",
-            way_out,
-        )
-    return safetensors.torch.load(content)
+    return safetensors.torch.load(read_checked(file(name), TRAINED[name].sha256, way_out=way_out))

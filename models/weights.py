@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -68,6 +69,28 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
                 " the training diverged."
             )
     return state
+
+
+def read_checked(path: Path, sha256: str, *, way_out: str, of: str = "") -> bytes:
+    """What a file holds, if it has that SHA-256 sum; `of` says in words where it came from.
+
+    Raises:
+        BadWeights: it cannot be read, or is not the file that was checked.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadWeights(
+            f"The weights {path} cannot be read: {error.strerror}.", way_out
+        ) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise BadWeights(
+            f"{path.name}{of} has the SHA-256 sum {digest}; expected {sha256}. It is another"
+            " version, or damaged.",
+            way_out,
+        )
+    return content
 
 
 def _number(tensor: Tensor, name: str, source: str) -> Tensor:
