@@ -152,3 +152,15 @@ def test_the_design_page_names_every_room(package):
     files = {path.name for path in (ROOT / package).glob("*.py")} - {"__init__.py", "__main__.py"}
     folders = {f"{path.name}/" for path in (ROOT / package).iterdir() if any(path.glob("*.py"))}
     assert {name for name in files | folders if f"`{name}`" not in page} == set()
+
+
+def test_the_design_page_has_the_order_that_imports_are_checked_by():
+    page = (ROOT / "docs" / "design.md").read_text("utf-8")
+    (told,) = re.findall(r"from right to left of this list:\n(.+?)\n- ", page, flags=re.S)
+    order = [[name.strip() for name in step.split(",")] for step in told.split("←")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = [each for each in project["tool"]["importlinter"]["contracts"] if "layers" in each]
+    checked = [[name.strip() for name in layer.split("|")] for layer in layers["layers"]]
+    assert [sorted(step) for step in order] == [
+        *(sorted(step) for step in reversed(checked)), ["app.py"]
+    ]  # fmt: skip
