@@ -28,8 +28,18 @@ class Found:
 
 
 def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
-    """The names that hold the word, shortest first, and what describes one of them."""
-    names = list_models(f"*{word}*")
+    """The names that hold the word, shortest first, and what describes one of them.
+
+    A name with the tag of its weights is among them where it is the tag that holds the word: of
+    DINO's and MAE's models nothing else says whose they are.
+    """
+    word = word.lower()
+    names = [name for name in list_models() if word in name]
+    names += [
+        name
+        for name in list_models(pretrained=True)
+        if word in name and word not in name.partition(".")[0]
+    ]
     return sorted(names, key=lambda name: (len(name), name)), describe
 
 

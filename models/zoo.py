@@ -46,6 +46,7 @@ OFFLINE = "offline classifier"
 SELF = "self-supervised"
 SUPERVISED = "supervised"
 TEXT = "image and text"
+WINDOWED = "windowed"
 TINY = "tiny"
 
 MODELS = {
@@ -64,6 +65,10 @@ MODELS = {
     ),
     "vit_small_patch16_224.dino": ModelCard("DINO ViT-S/16", SELF, "22 M", "Apache-2.0", HUB),
     "vit_small_patch8_224.dino": ModelCard("DINO ViT-S/8", SELF, "22 M", "Apache-2.0", HUB),
+    "vit_small_patch16_dinov3.lvd1689m": ModelCard(
+        "DINOv3 ViT-S/16", SELF, "22 M", "dinov3-license", HUB
+    ),
+    "eva02_small_patch14_224.mim_in22k": ModelCard("EVA-02 S/14", SELF, "22 M", "MIT", HUB),
     "vit_base_patch16_224.mae": ModelCard("MAE ViT-B/16", SELF, "86 M", "CC-BY-NC-4.0", HUB),
     "vit_small_patch16_224.augreg_in21k_ft_in1k": ModelCard(
         "ViT-S/16, ImageNet", SUPERVISED, "22 M", "Apache-2.0", HUB
@@ -86,6 +91,11 @@ MODELS = {
     "vit_base_patch16_siglip_224.webli": ModelCard(
         "SigLIP ViT-B/16", TEXT, "93 M", "Apache-2.0", HUB
     ),
+    "swin_tiny_patch4_window7_224.ms_in1k": ModelCard("Swin-T", WINDOWED, "28 M", "MIT", HUB),
+    "swinv2_tiny_window8_256.ms_in1k": ModelCard("Swin V2-T", WINDOWED, "28 M", "MIT", HUB),
+    "maxvit_tiny_tf_224.in1k": ModelCard("MaxViT-T", WINDOWED, "31 M", "Apache-2.0", HUB),
+    "davit_tiny.msft_in1k": ModelCard("DaViT-T", WINDOWED, "28 M", "Apache-2.0", HUB),
+    "samvit_base_patch16.sa1b": ModelCard("SAM ViT-B/16", WINDOWED, "90 M", "Apache-2.0", HUB),
     "vit_tiny_patch16_224.augreg_in21k_ft_in1k": ModelCard(
         "ViT-Ti/16, ImageNet", TINY, "6 M", "Apache-2.0", HUB
     ),

@@ -44,8 +44,10 @@ def stand_ins(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     real = models.load
 
-    def load(name, *, pretrained=True):
-        names.append(name)
+    def load(name, *, pretrained=True, checkpoint=None):
+        names.append(name if checkpoint is None else checkpoint)
+        if checkpoint is not None:
+            return real(name, checkpoint=checkpoint)
         if name == FAR and pretrained:
             raise BadWeights("The hub is far.")
         if name in own_weights.TRAINED:

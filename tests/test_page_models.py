@@ -1,5 +1,6 @@
 """The page from one model to another, and what it says when a model cannot be had."""
 
+import os
 import re
 
 import pytest
@@ -14,15 +15,17 @@ from page_visit import (
     calm,
     choose_model,
     picker,
+    record_on,
     stand_ins,
     texts,
     visit,
     widget,
 )
+from safetensors.torch import save_file
 
 import models
 from attnviz.errors import BadWeights
-from attnviz.ui import cache
+from attnviz.ui import cache, checkpoints
 from attnviz.ui.model_panel import FIT_WORDS
 from models import own_weights
 
@@ -157,3 +160,78 @@ def test_too_little_memory_is_a_sentence_and_the_map_stays(page, monkeypatch):
     assert picker(page, "map") == before
     calm(page.slider(key="layer").set_value(0).run())
     assert picker(page, "map") != before
+
+
+def test_a_kind_leaves_its_models_and_the_one_that_is_shown(page, loads):
+    calm(page.pills(key="kind").set_value("windowed").run())
+    labels = page.selectbox(key="model").options
+    assert labels[0].startswith("DINOv2 ViT-S/14")
+    cards = [card.label for card in models.MODELS.values() if card.family == "windowed"]
+    assert [label.removesuffix(" (download)") for label in labels[1:]] == cards
+    assert page.selectbox(key="model").value == "dinov2-small" and loads == ["dinov2-small"]
+    calm(page.pills(key="kind").set_value(None).run())
+    assert len(page.selectbox(key="model").options) == len(models.MODELS)
+
+
+def found_names(page):
+    return [each.label for each in page.button if (each.key or "").startswith("take-")]
+
+
+def test_any_of_timms_models_is_found_by_a_part_of_its_name(page, loads):
+    calm(page.text_input(key="search").set_value(" PiT_ti ").run())
+    assert found_names(page) == ["pit_ti_224", "pit_ti_distilled_224"]
+    # 16 pixels of which each patch shares 8 with the next: (224 - 16) / 8 + 1 a side.
+    assert "5 M parameters, 224 × 224 px, 27 × 27 patches, 12 layers" in texts(page).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    calm(page.button(key="take-pit_ti_224").click().run())
+    assert loads == ["dinov2-small", "pit_ti_224"]
+    assert page.selectbox(key="model").value == "pit_ti_224"
+    assert record_on(page).model == "pit_ti_224"
+    choose_model(page, DISTILLED)  # and back among those with a card
+    assert record_on(page).model == DISTILLED
+
+
+def test_a_search_finds_weights_by_their_tag_and_says_why_there_is_no_map(page, loads):
+    calm(page.text_input(key="search").set_value("edgenext_xx").run())
+    assert found_names(page) == []
+    assert re.search(r"No map of `edgenext_xx_small`: .* channels, not over tokens", texts(page))
+    calm(page.text_input(key="search").set_value("16_224.mae").run())
+    assert "vit_base_patch16_224.mae" in found_names(page)
+    calm(page.text_input(key="search").set_value("`*[no such]*`").run())
+    assert "No model of timm has `'*[no such]*'` in its name." in texts(page)
+    assert loads == ["dinov2-small"]
+
+
+def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
+    page, loads, monkeypatch, tmp_path
+):
+    assert "checkpoint" not in page.session_state
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    for name in ("good", "elsewhere/out", "weights/bad"):
+        path = (tmp_path if "/" in name else folder) / f"{name}.safetensors"
+        save_file(models.load("digits").module.state_dict(), path)
+    (folder / "bad.safetensors").write_bytes(b"no weights at all")
+    (folder / "notes.txt").write_text("nothing")
+    (folder / "link.safetensors").symlink_to(tmp_path / "elsewhere" / "out.safetensors")
+    monkeypatch.setenv(checkpoints.SETTING, str(folder))
+    choose_model(page, "digits")
+    chooser = page.selectbox(key="checkpoint")
+    assert chooser.options == ["bad.safetensors", "good.safetensors"] and chooser.value is None
+    own = record_on(page).weights
+    bad, good = checkpoints.checkpoints(folder)
+    calm(chooser.set_value(good).run())
+    assert "good.safetensors" in record_on(page).weights != own
+    assert page.toggle(key="random").disabled
+    calm(page.selectbox(key="checkpoint").set_value(bad).run())
+    (error,) = page.error
+    assert re.match("Handwritten digits with `bad.safetensors` could not be loaded", error.value)
+    assert "stays with Handwritten digits with `good.safetensors`" in error.value
+    assert "bad.safetensors is not a whole" in texts(page) and str(tmp_path) not in texts(page)
+    assert page.selectbox(key="checkpoint").value == good
+    good_again = folder / "good.safetensors"
+    os.utime(good_again, ns=(1, 1))  # a file that changed is another one
+    calm(page.slider(key="layer").set_value(0).run())
+    assert page.selectbox(key="checkpoint").value is None and record_on(page).weights == own

@@ -19,25 +19,38 @@ from PIL import Image
 import models
 from attnviz.colour import bounded, fit_within
 from attnviz.contract import Box, Fit, LoadedViT, Progress
-from attnviz.errors import BadOption, UnknownName
+from attnviz.errors import BadOption, BadWeights, UnknownName
 from attnviz.explain import Explanation, explain, observe
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.target import Target
 from attnviz.tokens import Query
+from attnviz.ui.checkpoints import Checkpoint
 from attnviz.ui.state import Picture
+from models.search import Found, describe
 
 RECORD_BUDGET = 1024 * 2**20
 """Bytes of attention kept for all sessions together; the least recently used goes first."""
 
-Request = tuple[str, str, bool, tuple[int, int], Fit, object]
-"""What makes a record: picture digest, model, random weights, size, fit, and target."""
+Request = tuple[str, object, tuple[int, int], Fit, object]
+"""What makes a record: picture digest, model with its weights, size, fit, and target."""
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
-def model(name: str, random: bool) -> models.AnyViT:
+def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> models.AnyViT:
     """A loaded model, shared by all sessions; its lock lets one pass run at a time."""
+    if checkpoint is not None:
+        try:
+            return models.load(name, checkpoint=checkpoint.path)
+        except BadWeights as error:  # where the file lies is the host's own business
+            raise BadWeights(error.reason.replace(checkpoint.path, checkpoint.name)) from error
     return models.load(name, pretrained=not random)
+
+
+@st.cache_data(max_entries=2000, show_spinner=False)
+def described(name: str) -> Found:
+    """What a model of timm's offers."""
+    return describe(name)
 
 
 SHOWN_SIDE = 1000
@@ -224,17 +237,19 @@ def observation(
     progress: Progress,
     waiting: Callable[[], object],
     *,
+    choice: object,
     wish: object = None,
     target: Target | None = None,
 ) -> tuple[Request, Observation]:
     """Observe a picture, or find that it has been observed.
 
-    `wish` names the target, so that it can be told whether a record that is kept has the same.
+    `choice` names the model and its weights, `wish` the target, so that it can be told whether a
+    record that is kept has the same.
 
     Raises:
         AttnVizError: the model does not take the picture, or there is too little memory.
     """
-    request: Request = (picture.digest, vit.name, vit.random, vit.image_size, fit, wish)
+    request: Request = (picture.digest, choice, vit.image_size, fit, wish)
 
     def make() -> AttentionRecord:
         try:

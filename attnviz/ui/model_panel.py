@@ -7,8 +7,9 @@ from streamlit.delta_generator import DeltaGenerator as Place
 
 import models
 from attnviz.contract import Fit
-from attnviz.errors import AttnVizError
+from attnviz.errors import AttnVizError, UnsupportedModel
 from attnviz.ui import cache
+from attnviz.ui.model_choice import Choice, choose, go_back_to
 
 FIT_WORDS: dict[Fit, str] = {
     "aspect": "Keep its shape",
@@ -21,13 +22,14 @@ PATCHES_A_SIDE = (8, 16, 24, 37, 56)
 """Sizes offered beside the model's own, in patches along a square's side."""
 
 
-def choose_model(status: Place) -> tuple[models.AnyViT, Fit]:
+def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
     """The widgets; gives a loaded model at the chosen size. `status` says that it is loading.
 
     Raises:
         AttnVizError: the model cannot be loaded, and there was none before that could stay.
     """
-    vit = _choose_size(_choose_weights(status))
+    vit, choice = _load(status)
+    vit = _choose_size(vit)
     fits = [fit for fit in FIT_WORDS if vit.any_size or fit != "aspect"]
     if st.session_state.get("fit") not in fits:
         st.session_state.fit = fits[0]
@@ -39,67 +41,44 @@ def choose_model(status: Place) -> tuple[models.AnyViT, Fit]:
         help="*Keep its shape*: a grid of patches like the picture. *Crop*: as the model was "
         "evaluated; the map covers what is left. *Pad*: borders in a plain colour.",
     )
-    return vit, fit
+    return vit, choice, fit
 
 
-def _choose_weights(status: Place) -> models.AnyViT:
+def _load(status: Place) -> tuple[models.AnyViT, Choice]:
     """A loaded model. One that cannot be loaded leaves the choice at the one before it."""
     if stays := st.session_state.pop("model_stays", None):
-        st.session_state.model, st.session_state.random = stays
-    st.subheader("Model", anchor=False)
-    name = st.selectbox(
-        "Vision Transformer",
-        models.MODELS,
-        format_func=_label,
-        key="model",
-        on_change=_forget_error,
-        help="Those marked *download* are fetched from the model hub when there is a network; the "
-        "others' weights are here already. The *digits* models name handwritten digits.",
-    )
-    random = st.toggle(
-        "Random weights",
-        key="random",
-        on_change=_forget_error,
-        help="The same architecture, untrained: what its maps look like before it has learned "
-        "anything. Needs no download.",
-    )
+        go_back_to(stays)
+    choice = choose()
     try:
-        with status, st.spinner(f"Loading {models.MODELS[name].label} …", show_time=True):
-            vit = cache.model(name, random)
+        with status, st.spinner(f"Loading {choice.label} …", show_time=True):
+            vit = cache.model(choice.name, choice.random, choice.checkpoint)
     except AttnVizError as error:
-        _stay(name, random, error)
+        _stay(choice, error)
         raise
-    st.session_state.model_loaded = (name, random)
-    if message := st.session_state.get("model_error"):
-        st.error(message, icon=":material/cloud_off:")
-        st.caption(st.session_state.model_why)
-    return vit
+    st.session_state.model_loaded = choice
+    return vit, choice
 
 
-def _label(name: str) -> str:
-    card = models.MODELS[name]
-    return card.label if "no network" in card.source else f"{card.label} (download)"
-
-
-def _stay(name: str, random: bool, error: AttnVizError) -> None:
+def _stay(wanted: Choice, error: AttnVizError) -> None:
     """Start the page anew with the last model that could be loaded, if there is one."""
-    if loaded := st.session_state.get("model_loaded"):
-        kept, kept_random = loaded
-        wanted = models.MODELS[name].label
-        stays = f"stays with {models.MODELS[kept].label}" + (", untrained" if kept_random else "")
-        said = f"{wanted} could not be loaded, and the page {stays}."
-        if kept == name and kept_random and not random:
-            said = f"The weights of {wanted} could not be loaded: it stays untrained."
-        elif not random:
-            said += f" To see {wanted} untrained, switch on *Random weights* before you choose it."
-        st.session_state.model_error = said
-        st.session_state.model_why = getattr(error, "reason", str(error))
-        st.session_state.model_stays = loaded
-        st.rerun()
-
-
-def _forget_error() -> None:
-    st.session_state.model_error = None
+    kept: Choice | None = st.session_state.get("model_loaded")
+    if kept is None:
+        return
+    said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."
+    if isinstance(error, UnsupportedModel):
+        said = f"{wanted.label} cannot be drawn, and the page stays with {kept.words}."
+    elif wanted.checkpoint is not None:
+        said = f"{wanted.words} could not be loaded, and the page stays with {kept.words}."
+    elif kept.name == wanted.name and kept.random and not wanted.random:
+        said = f"The weights of {wanted.label} could not be loaded: it stays untrained."
+    elif not wanted.random:
+        said += (
+            f" To see {wanted.label} untrained, switch on *Random weights* before you choose it."
+        )
+    st.session_state.model_error = said
+    st.session_state.model_why = getattr(error, "reason", str(error))
+    st.session_state.model_stays = kept
+    st.rerun()
 
 
 def _choose_size(vit: models.AnyViT) -> models.AnyViT:

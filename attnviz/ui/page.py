@@ -30,6 +30,7 @@ from attnviz.ui.look_panel import Look, choose_look
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import Ask, choose_method
+from attnviz.ui.model_choice import Choice
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.picture_panel import choose_picture
@@ -74,8 +75,8 @@ def show() -> None:
     run: Run | None = None
     try:
         with model_place:
-            vit, fit = choose_model(status)
-        run = Run(vit, picture, fit, status)
+            vit, choice, fit = choose_model(status)
+        run = Run(vit, choice, picture, fit, status)
         st.session_state.seen, seen = run.observe()
         st.session_state.seen_name = picture.name.strip("`")
     except AttnVizError as error:
@@ -103,6 +104,8 @@ class Run:
     """What the model is run on, and where it is said how far it is."""
 
     vit: LoadedViT
+    choice: Choice
+    """What made it."""
     picture: Picture
     fit: Fit
     status: Place
@@ -140,7 +143,14 @@ class Run:
 
         try:
             return cache.observation(
-                self.vit, picture, self.fit, progress, waiting, wish=wish, target=target
+                self.vit,
+                picture,
+                self.fit,
+                progress,
+                waiting,
+                choice=self.choice,
+                wish=wish,
+                target=target,
             )
         finally:
             self.status.empty()
