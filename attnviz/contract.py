@@ -84,6 +84,10 @@ class AttentionSite:
     """Why rows do not sum to 1, where they do not."""
     channels_first: bool = False
     """Whether `after_mix` is fed with (window, channel, …) rather than (window, …, channel)."""
+    order: str = "(window query)"
+    """How windows and the places in them become one axis of what `after_mix` is fed with."""
+    adds_queries: bool = False
+    """Whether the module adds its queries, unscaled, to map × values."""
 
     def geometry_on(self, layout: TokenLayout) -> Geometry:
         """What its rows and columns stand for in a picture of these tokens."""

@@ -31,6 +31,7 @@ class Caught:
     source: Maps | Factors | None = None  # heads within windows, if there are several
     shape: torch.Size | None = None  # of the map as the module has it
     values: Tensor | None = None  # (window · head, key, channel)
+    added: Tensor | None = None  # (window · head, query, channel): queries that are added
     mixed: Tensor | None = None  # as the module has it: map × values, with its graph
     joined: Tensor | None = None  # as the module has it: what reached the projection
     given: Tensor | None = None  # (1, token, channel): what the module was fed with
@@ -110,6 +111,8 @@ class Tap(TorchFunctionMode):
                 self._softmax(self.running, result, func, args, kwargs)
             elif func in _MATMUL and isinstance(self.running.source, Maps):
                 self._product(self.running, result, *args)
+            elif func in _MATMUL and self.check and self.running.site.adds_queries:
+                self._scores(self.running, *args)
         return result
 
     def _fused(
@@ -167,6 +170,11 @@ class Tap(TorchFunctionMode):
             # The same softmax of the same scores; in half precision rows miss the sum 1.
             result = func(args[0].float(), *args[1:], **kwargs)
         caught.source = Maps(caught.flat(result).detach())
+
+    def _scores(self, caught: Caught, queries: Tensor, _: Tensor) -> None:
+        """The product before the softmax: its queries are scaled, those that are added are not."""
+        module: Any = caught.site.module  # torch's types do not know a module's attributes
+        caught.added = caught.flat(queries).detach() / module.scale
 
     def _product(self, caught: Caught, result: Tensor, left: Tensor, right: Tensor) -> None:
         if caught.site.values_left:

@@ -40,9 +40,10 @@ _PROVED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ...]:
     """Prove on one input that the captured maps are the ones the model used, by both routes.
 
-    For each layer: rows sum to 1, unless heads are mixed afterwards, and map × values is what the
-    module sent to its projection, to 1e-5 and what rounding makes of large scores (2e-2 in half
-    precision). The default input is a small one of the model's own choosing.
+    For each layer: rows sum to 1, unless heads are mixed afterwards, and map × values (plus the
+    queries, where the module adds them) is what it sent to its projection, to 1e-5 and what
+    rounding makes of large scores (2e-2 in half precision). The default input is a small one of
+    the model's own choosing.
 
     Raises CaptureFailed with the layer and the size of the error.
     """
@@ -100,9 +101,14 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
         raise CaptureFailed(
             f"Layer {name} computes values that are not finite: check the weights and the input."
         )
+    mixed = attention @ caught.values.float()
+    if caught.site.adds_queries:
+        if caught.added is None:
+            raise CaptureFailed(f"Layer {name} never multiplied its queries with keys.")
+        mixed = mixed + caught.added.float()
     ours = rearrange(
-        attention @ caught.values.float(),
-        f"(window head) query ch -> (window query) {caught.site.join}",
+        mixed,
+        f"(window head) query ch -> {caught.site.order} {caught.site.join}",
         head=caught.site.heads,
     )
     if caught.site.on_grid and caught.site.geometry is not None:

@@ -37,6 +37,17 @@ HOW: Mapping[str, str] = {
     "crossvit": "two branches with a grid each, all tokens attend to all; then the class token of"
     " one asks the other's patches",
     "twins": "windows, and keys pooled to a coarser grid",
+    "mvitv2": "queries and keys pooled to coarser grids, in stages; the queries that it adds to the"
+    " result are no part of the map",
+    "hiera": "windows, then all tokens of a stage; the first layer of a stage pools its queries",
+    "hieradet_sam2": "windows, and in some layers all tokens; the first layer of a stage pools its"
+    " queries: SAM 2's encoder",
+    "csatv2": "all tokens of the last two stages; not its gates, which have no map of tokens",
+    "cpubone": "all cells of a coarser grid attend to all, in the last two stages",
+    "lowformer": "all cells of a coarser grid attend to all, in the last two stages",
+    "deepseek_vit": "all patches attend to all, with rotary positions",
+    "qwen3_vit": "all patches attend to all, with rotary positions",
+    "gemma4_vit": "all patches attend to all, with rotary positions",
 }
 """timm's module → how its layers attend and so how they are drawn."""
 
@@ -83,8 +94,7 @@ with yours or with random ones, and modules of these classes can be wrapped. The
 is observed, each layer is proved on a small input: rows sum to 1, and map × values is what the
 layer sent to its projection. `python -m attnviz check NAME` prints that proof, and
 `python -m attnviz models WORD` searches the names. A few names within a family are refused with
-their reason: differential attention subtracts one softmax from another, and RADIO resamples
-positions in a way of its own.
+their reason, such as differential attention, which subtracts one softmax from another.
 
 | family | names | such as | how its layers attend |
 | --- | --- | --- | --- |

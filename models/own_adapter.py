@@ -54,6 +54,11 @@ class OwnViT:
         """(rows, cols) in pixels of one patch."""
         return self.module.patch_size, self.module.patch_size
 
+    @property
+    def step_size(self) -> Size:
+        """(rows, cols) in pixels that sizes are multiples of."""
+        return self.patch_size
+
     def at(self, image_size: object) -> OwnViT:
         """The model itself, if `image_size`, a number or (rows, cols) in pixels, is its own.
 

@@ -25,8 +25,8 @@ def as_size(image_size: object) -> Size:
     )
 
 
-def require_multiples(size: Size, patch: Size) -> None:
-    """Refuse a size that patches do not tile, and name the nearest ones that they do."""
+def require_multiples(size: Size, patch: Size, what: str = "the patch") -> None:
+    """Refuse a size that patches, or `what`, do not tile, and name the nearest ones."""
     if all(side > 0 and side % step == 0 for side, step in zip(size, patch, strict=True)):
         return
     near = [
@@ -35,7 +35,7 @@ def require_multiples(size: Size, patch: Size) -> None:
     ]
     words = (" or ".join(map(str, sides)) for sides in near)
     raise BadOption(
-        f"{size[0]} × {size[1]} pixels are no multiple of the patch, {patch[0]} × {patch[1]}."
+        f"{size[0]} × {size[1]} pixels are no multiple of {what}, {patch[0]} × {patch[1]}."
         f" The nearest that are: {next(words)} rows, {next(words)} columns."
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from PIL import Image
 from timm.data import resolve_data_config
-from timm.layers import AttentionPoolLatent
+from timm.layers import AttentionPoolLatent, LayerNorm
 from timm.models import get_arch_pretrained_cfgs
 from torch import Tensor, nn
 
@@ -19,9 +19,10 @@ from attnviz.tokens import TokenLayout
 from models.labels import class_names, imagenet_subset, top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
-from models.sizes import Size, as_size, aspect_size, require_multiples
+from models.sizes import Size, as_size, aspect_size
 from models.timm_attention import sites_of
-from models.timm_families import FAMILIES, Family, prefix_of
+from models.timm_families import FAMILIES
+from models.timm_family import Family, prefix_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +77,9 @@ class TimmViT:
         """timm's pooling by token or mean, or by attention; then its last norm and its head."""
         module: Any = self.module  # torch's types do not know a module's children
         pool = getattr(module, "attn_pool", None)
-        # Some heads pool as well: what is fed with the one feature is their last part.
-        head = getattr(module.head, "fc", module.head)
-        if isinstance(head, nn.ModuleList):  # CrossViT has two features, and so none
-            head = module
+        head = _head(module)
         pooled = isinstance(pool, AttentionPoolLatent)
-        last_norm = _last_norm(module)
-        fc_norm = getattr(module, "fc_norm", nn.Identity())
+        last_norm, fc_norm = _last_norms(module)
 
         def norm(tokens: Tensor) -> Tensor:
             tokens = last_norm(tokens)
@@ -122,7 +119,7 @@ class TimmViT:
         """
         native = native_size(self.module)
         if self.any_size or (height, width) != native:
-            require_multiples((height, width), self.patch_size)
+            self._family.require((height, width), self.module)
         if not self.any_size and (height, width) != native:
             raise BadOption(
                 f"{self.name} takes only {native[0]} × {native[1]} pixels, but"
@@ -155,8 +152,9 @@ class TimmViT:
                     f"{self.name} takes only {size[0]} × {size[1]} pixels, so the fit 'aspect' does"
                     " not work: use 'pad', 'squash' or 'crop'."
                 )
-            patches = self.layout(*size).patches
-            size = aspect_size((image.height, image.width), patch=self.patch_size, patches=patches)
+            high, wide = step = self.step_size
+            steps = (size[0] // high) * (size[1] // wide)
+            size = aspect_size((image.height, image.width), patch=step, patches=steps)
         pixels, box = fit_image(image, size, fit=fit, recipe=self.recipe)
         return View(self._placed(normalise(pixels, self.recipe)), pixels, box, fit)
 
@@ -173,8 +171,8 @@ class TimmViT:
         return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
 
     def probe(self) -> Tensor:
-        """Noise, always the same, of 3 × 5 patches where any size will do."""
-        rows, cols = self.patch_size
+        """Noise, always the same, of 3 × 5 steps where any size will do."""
+        rows, cols = self.step_size
         height, width = (3 * rows, 5 * cols) if self.any_size else native_size(self.module)
         return self._placed(noise(3, height, width))
 
@@ -196,6 +194,11 @@ class TimmViT:
         return rows, cols
 
     @property
+    def step_size(self) -> Size:
+        """(rows, cols) in pixels that sizes are multiples of: the patch, mostly."""
+        return self._family.step_of(self.module)
+
+    @property
     def _projections(self) -> set[int]:
         """Widths of the embeddings that image-text towers of this architecture end in."""
         config: Any = getattr(self.module, "pretrained_cfg", {})
@@ -213,11 +216,29 @@ def _pooler(pool: AttentionPoolLatent) -> AttentionSite:
     return AttentionSite("attn_pool", pool, pool.num_heads, pool.proj, "fused_attn")
 
 
-def _last_norm(module: Any) -> nn.Module:
-    """The model's own, or as in PVT v2 its last stage's; the identity where it has none."""
+def _head(module: Any) -> nn.Module:
+    """What is fed with the one feature; the model itself where nothing is."""
+    head: nn.Module = getattr(module, "head", getattr(module, "classifier", module))
+    if isinstance(head, nn.ModuleList):  # CrossViT has two features, and so none
+        head = module
+    for last in ("fc", "classifier"):  # some heads pool as well: it is their last part
+        head = getattr(head, last, head)
+    return head
+
+
+def _last_norms(module: Any) -> tuple[nn.Module, nn.Module]:
+    """The norm of the tokens and that of what is pooled of them; the identity for none.
+
+    The first is the model's own, or its encoder's, or as in PVT v2 its last stage's; Hiera's is
+    in its head, after the pooling.
+    """
+    if hasattr(module, "encoder"):
+        return getattr(module.encoder, "norm", nn.Identity()), module.norm
     holders = [module, *list(getattr(module, "stages", ()))[-1:]]
     norms: list[nn.Module] = [each.norm for each in holders if hasattr(each, "norm")]
-    return norms[0] if norms else nn.Identity()
+    pooled = getattr(getattr(module, "head", None), "norm", nn.Identity())
+    pooled = pooled if type(pooled) in (nn.LayerNorm, LayerNorm) else nn.Identity()
+    return norms[0] if norms else nn.Identity(), getattr(module, "fc_norm", pooled)
 
 
 def _pooled(module: Any, tokens: Tensor) -> Tensor:

@@ -12,10 +12,16 @@ from timm.models import (
     beit,
     cait,
     convit,
+    cpubone,
     crossvit,
     davit,
     gcvit,
+    gemma4_vit,
+    hiera,
+    hieradet_sam2,
+    lowformer,
     maxxvit,
+    mvitv2,
     nest,
     pvt_v2,
     swin_transformer,
@@ -36,7 +42,8 @@ from torch import nn
 from attnviz.contract import AttentionSite
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
-from models.timm_families import FAMILIES, place_of
+from models.timm_families import FAMILIES
+from models.timm_family import place_of
 
 
 @dataclass(frozen=True)
@@ -55,12 +62,28 @@ class Kind:
     join: str = "(head ch)"
     on_grid: bool = False
     values_left: bool = False
+    order: str = "(window query)"
+    adds_queries: bool = False
+    heads: str = "num_heads"
 
 
+def _mask_units(module: Any) -> Kind:
+    """Hiera's: places before windows, where it has windows; its own name for the heads."""
+    if not module.use_mask_unit_attn:
+        return Kind(heads="heads")
+    return Kind(heads="heads", axes="1 head window", order="(query window)")
+
+
+def _pooled(module: Any) -> Kind:
+    """MViT v2's, which adds its queries to the result: the paper's residual pooling."""
+    return Kind(fused_switch=None, adds_queries=module.residual_pooling)
+
+
+CONVOLVED = Kind(after_mix="o_proj", projection="o_proj", channels_first=True)
 UNFUSED = Kind(fused_switch=None)
 NORMED = Kind(after_mix="norm")
 
-ATTENTION: Mapping[type[nn.Module], Kind] = {
+ATTENTION: Mapping[type[nn.Module], Kind | Callable[[Any], Kind]] = {
     # A norm of the mixed heads, mostly the identity, or a gate may stand before the projection.
     Attention: NORMED,
     AttentionRope: NORMED,
@@ -88,12 +111,24 @@ ATTENTION: Mapping[type[nn.Module], Kind] = {
     ),
     convit.GPSA: Kind(fused_switch=None, is_operand=True),
     convit.MHSA: UNFUSED,
+    cpubone.ConvAttention: CONVOLVED,
+    lowformer.ConvAttention: CONVOLVED,
+    gemma4_vit.Gemma4Attention: Kind(after_mix="o_proj", projection="o_proj.linear"),
+    hiera.MaskUnitAttention: _mask_units,
+    hieradet_sam2.MultiScaleAttention: Kind(),
+    mvitv2.MultiScaleAttention: _pooled,
     tnt.Attention: UNFUSED,
     visformer.Attention: Kind(channels_first=True),
     volo.Attention: Kind(),
     volo.ClassAttention: UNFUSED,
 }
-"""Exact class → kind: a subclass may do anything in its forward pass."""
+"""Exact class → kind, or what tells it: a subclass may do anything in its forward pass."""
+
+
+def kind_of(module: nn.Module) -> Kind:
+    """What an attention module of one of these classes is."""
+    kind = ATTENTION[type(module)]
+    return kind if isinstance(kind, Kind) else kind(module)
 
 
 def sites_of(module: nn.Module) -> tuple[AttentionSite, ...]:
@@ -104,7 +139,7 @@ def sites_of(module: nn.Module) -> tuple[AttentionSite, ...]:
         if type(part) in ATTENTION:
             order, place = place_of(family, module, name)
             whole = re.match(r"(.*?blocks|post_network)\.\d+", name)
-            block = parts[whole[0]] if whole else None
+            block = parts[whole[0]] if whole and family.reads_tokens(module) else None
             found.append((order, site_of(name, part, block, place)))
     return tuple(site for _, site in sorted(found, key=lambda pair: pair[0]))
 
@@ -116,11 +151,11 @@ def site_of(
     geometry: Callable[[TokenLayout], Geometry] | None,
 ) -> AttentionSite:
     """One attention module of `ATTENTION`, as the capture asks for it."""
-    kind = ATTENTION[type(module)]
+    kind = kind_of(module)
     return AttentionSite(
         name=name,
         module=module,
-        heads=module.num_heads,
+        heads=getattr(module, kind.heads),
         after_mix=module.get_submodule(kind.after_mix),
         fused_switch=kind.fused_switch,
         block=block,
@@ -133,6 +168,8 @@ def site_of(
         join=kind.join,
         on_grid=kind.on_grid,
         values_left=kind.values_left,
+        order=kind.order,
+        adds_queries=kind.adds_queries,
     )
 
 

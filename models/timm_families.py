@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from timm.models.beit import Beit
@@ -34,9 +32,11 @@ from timm.models.volo import VOLO
 from timm.models.xcit import Xcit
 from torch import nn
 
-from attnviz.geometry import Geometry
-from attnviz.tokens import TokenLayout, prefix_names
 from models.sizes import Size
+from models.timm_convolved import CONVOLVED
+from models.timm_encoders import ENCODERS
+from models.timm_family import Family, said_size
+from models.timm_hiera import HIERA
 from models.timm_places import (
     branch_grid,
     class_attention,
@@ -50,6 +50,7 @@ from models.timm_places import (
     tnt_pixels,
     whole,
 )
+from models.timm_pooled import POOLED
 from models.timm_windows import (
     block_windows,
     coat_or_max,
@@ -59,58 +60,6 @@ from models.timm_windows import (
     pvt,
     twins,
 )
-
-Place = Callable[[TokenLayout], Geometry]
-
-
-@dataclass(frozen=True)
-class Family:
-    """How one class of timm models arranges its tokens; the module is the first argument."""
-
-    patch: Callable[[Any], Size]
-    """(rows, cols) in pixels from one patch to the next."""
-    native: Callable[[Any], Size]
-    """The size of picture that it was made for."""
-    any_size: Callable[[Any], bool] = lambda module: False
-    """Whether any multiple of the patch will do."""
-    grid: Callable[[Any, Size], Size] | None = None
-    """(rows, cols) of patches for a size, where it is not size / patch."""
-    places: Mapping[str, Callable[[Any, str], Place | None]] | None = None
-    """What maps stand for, by the first pattern that a layer's name begins with; else all tokens.
-
-    Layers are listed in the order of the patterns, if there are any.
-    """
-    prefix: tuple[str, ...] | None = None
-    """The tokens before the patches, where the module does not say."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What it is made with."""
-
-
-def prefix_of(module: Any) -> tuple[str, ...]:
-    """The tokens before the patches: class, distillation and register tokens."""
-    holders = (module, getattr(module, "embeds", module))
-    found = [getattr(each, "cls_token", None) for each in holders]
-    tokens = [token for token in found if token is not None]
-    count = getattr(module, "num_prefix_tokens", None)
-    if count is None:  # PiT's class and distillation tokens are one parameter, VOLO's is alone
-        count = tokens[0].shape[1] if tokens else 0
-        return prefix_names(cls=count > 0, dist=count > 1)
-    dist = hasattr(module, "dist_token")
-    registers = count - (1 if tokens else 0) - dist
-    return prefix_names(cls=bool(tokens), dist=dist, registers=registers)
-
-
-def family_of(module: nn.Module) -> Family | None:
-    """The family of exactly that class of module."""
-    return FAMILIES.get(type(module))
-
-
-def place_of(family: Family, module: nn.Module, name: str) -> tuple[int, Place | None]:
-    """The place of a layer in the order of the family's patterns, and what its map stands for."""
-    for number, (pattern, place) in enumerate((family.places or {}).items()):
-        if re.match(pattern, name):
-            return number, place(module, name)
-    return len(family.places or {}), None
 
 
 def _of_patch_embed(module: Any) -> Size:
@@ -130,8 +79,13 @@ def _native(module: Any) -> Size:
 
 
 def _naflex_native(module: Any) -> Size:
-    """The size that its learned positions are for, or 224 pixels where it has none."""
+    """The size that its learned positions are for, or 224 pixels where it has none.
+
+    RADIO's positions are for the largest it takes; its own size is its weights'.
+    """
     embeds = module.embeds
+    if embeds.pos_embed_ar_preserving:
+        return said_size(module)
     grid = embeds.pos_embed_grid_size or tuple(224 // side for side in embeds.patch_size)
     return grid[0] * embeds.patch_size[0], grid[1] * embeds.patch_size[1]
 
@@ -230,5 +184,9 @@ FAMILIES: Mapping[type[nn.Module], Family] = {
         places={"": crossvit},
     ),
     Twins: Family(_four, _image_size, places={"": twins}),
+    **POOLED,
+    **HIERA,
+    **CONVOLVED,
+    **ENCODERS,
 }
 """Exact class → family: what `load` and `wrap` take, beside this project's own."""

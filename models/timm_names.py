@@ -17,7 +17,9 @@ from timm.models import (
     list_models,
     model_entrypoint,
 )
+from timm.models.csatv2 import SpatialAttention, SpatialTransformerBlock
 from timm.models.davit import ChannelAttention, ChannelAttentionV2
+from timm.models.lowformer import LowFormerBlock, ResidualBlock
 from timm.models.vision_transformer import DiffParallelScalingBlock
 from timm.models.volo import OutlookAttention
 from timm.models.xcit import XCA
@@ -26,9 +28,10 @@ from torch import nn
 from attnviz.errors import BadOption, UnknownName, UnsupportedModel, unknown
 from models import dinov2_small, own_weights
 from models.catalogue import WITHOUT
-from models.sizes import Size, require_multiples
+from models.sizes import Size
 from models.timm_attention import ATTENTION
 from models.timm_families import FAMILIES
+from models.timm_radio import Rename, is_radio, renaming, require_its_size
 
 DRAWN: Mapping[str, dict[str, Any]] = {
     "vision_transformer": {"dynamic_img_size": True},
@@ -57,11 +60,32 @@ DRAWN: Mapping[str, dict[str, Any]] = {
     "visformer": {},
     "tiny_vit": {},
     "crossvit": {},
+    "mvitv2": {},
+    "hiera": {},
+    "hieradet_sam2": {},
+    "csatv2": {},
+    "cpubone": {},
+    "lowformer": {},
+    "deepseek_vit": {},
+    "qwen3_vit": {},
+    "gemma4_vit": {},
 }
 """timm's modules whose models are drawn, and what these are made with."""
 
-WITHOUT_MAP = {XCA, OutlookAttention, ChannelAttention, ChannelAttentionV2}
+WITHOUT_MAP = {
+    XCA,
+    OutlookAttention,
+    ChannelAttention,
+    ChannelAttentionV2,
+    SpatialAttention,  # CSATv2's gate: one number a cell of 7 × 7
+    SpatialTransformerBlock,  # within it, whose softmax runs over the pictures of a batch
+}
 """Attention that has no map of tokens by tokens, beside layers that have one: not drawn."""
+
+WITHIN: Mapping[type[nn.Module], set[type[nn.Module]]] = {
+    LowFormerBlock: {ResidualBlock, nn.Identity}
+}
+"""Block → what it calls attention that is none: a shortcut around it, or nothing."""
 
 DIFFERENTIAL = {DiffAttention, DiffParallelScalingBlock}
 """Blocks that subtract one softmax from another and normalise: no map multiplies the values."""
@@ -92,7 +116,16 @@ class TimmName:
     @property
     def is_plain(self) -> bool:
         """Whether it is of the families whose weights are renamed, and made without any first."""
-        return self.family in ("vision_transformer", "deit")
+        return self.family in ("vision_transformer", "deit") and not self._is_radio
+
+    @property
+    def _is_radio(self) -> bool:
+        return is_radio(self.architecture)
+
+    @property
+    def renaming(self) -> Rename | None:
+        """What puts a file's tensors under timm's names, where the family's own filter does not."""
+        return renaming(self.architecture) if self._is_radio else None
 
     def build(self, **options: Any) -> nn.Module:
         """The module with timm's own initial weights.
@@ -105,15 +138,19 @@ class TimmName:
         """
         if self.made_for is not None:
             options["img_size"] = self.made_for
-        module = timm.create_model(str(self), pretrained=False, **DRAWN[self.family], **options)
+        if not self._is_radio:
+            options = {**DRAWN[self.family], **options}
+        module = timm.create_model(str(self), pretrained=False, **options)
         return require_drawable(module, self.architecture)
 
     def sized(self, size: Size) -> TimmName:
         """The same for pictures of that size; raises BadOption where it cannot be made for it."""
         blank = self.blank()
         family = FAMILIES[type(blank)]
+        if self._is_radio:
+            require_its_size(self.architecture, size, family.native(blank))
         if family.any_size(blank):
-            require_multiples(size, family.patch(blank))
+            family.require(size, blank)
         elif size != tuple(family.native(blank)):
             made = replace(self, made_for=size)
             try:
@@ -121,7 +158,7 @@ class TimmName:
             except (AssertionError, RuntimeError, TypeError, ValueError):
                 fits = False
             if not fits:
-                require_multiples(size, family.patch(blank))
+                family.require(size, blank)
                 raise BadOption(
                     f"{self} cannot be made for {size[0]} × {size[1]} pixels. Leave image_size out:"
                     f" its own is {' × '.join(map(str, family.native(blank)))}."
@@ -154,8 +191,6 @@ def resolve(name: str) -> TimmName:
         )
     if family not in DRAWN:
         raise UnsupportedModel(f"{name} belongs to timm's family {family!r}. {FOR_NOW}")
-    if "radio" in architecture:
-        raise UnsupportedModel(f"{name} resamples its positions in a way of its own. {FOR_NOW}")
     configs = get_arch_pretrained_cfgs(architecture)
     tags = [known.partition(".")[2] for known in configs]
     if tag and tag not in tags:
@@ -196,7 +231,9 @@ def _odd_parts(module: nn.Module) -> list[str]:
         type(child)
         for part in module.modules()
         for name, child in part.named_children()
-        if re.fullmatch(r"attn(_in|_out)?", name) and type(part) not in {*ATTENTION, *WITHOUT_MAP}
+        if type(child) not in WITHIN.get(type(part), ())
+        and re.fullmatch(r"attn(_in|_out)?", name)
+        and type(part) not in {*ATTENTION, *WITHOUT_MAP}
     }
     unknown = {kind.__name__ for kind in attentions - {*ATTENTION, *WITHOUT_MAP}}
     unknown |= {type(part).__name__ for part in module.modules() if type(part) in DIFFERENTIAL}

@@ -9,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,6 +17,9 @@ from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_
 from torch import Tensor, nn
 
 from attnviz.errors import BadWeights
+
+Rename = Callable[..., dict[str, Tensor]]
+"""timm's filter of a family: (tensors, module) → the tensors under the module's names."""
 
 Blank = Callable[..., VisionTransformer]
 """Makes the module without weights, on no device; takes `img_size` and `num_classes`."""
@@ -94,7 +98,12 @@ def read_checked(path: Path, sha256: str, *, way_out: str, of: str = "") -> byte
 
 
 def _number(tensor: Tensor, name: str, source: str) -> Tensor:
-    """A copy in float32; whole numbers are a quantised file's, whose scales would be missing."""
+    """A copy in float32; whole numbers are a quantised file's, whose scales would be missing.
+
+    But for what a batch norm counts in training, which nothing is computed from.
+    """
+    if name.endswith("num_batches_tracked") and not tensor.ndim:
+        return tensor.clone()
     if not tensor.is_floating_point():
         raise BadWeights(
             f"The tensor {name} in {source} is {str(tensor.dtype).removeprefix('torch.')}, not"
@@ -149,28 +158,49 @@ def assemble(
     return module
 
 
-def fill(build: Callable[..., nn.Module], state: Mapping[str, Tensor], *, source: str) -> nn.Module:
+def fill(
+    build: Callable[..., nn.Module],
+    state: Mapping[str, Tensor],
+    *,
+    source: str,
+    rename: Rename | None = None,
+) -> nn.Module:
     """A module of any other family with exactly these weights, at the size it is built for.
 
-    The family's own filter renames tensors where it has one; the number of classes is the file's.
+    The family's own filter, or `rename`, puts tensors under timm's names where there is one; the
+    number of classes is the file's.
 
     Raises:
         BadWeights: a tensor is missing, left over, or of another shape; the message says which.
     """
     module = build(device="cpu")
-    head = _filtered(state, module, source).get("head.weight")
-    classes = 0 if head is None else len(head)
+    classes = _classes(module, _filtered(state, module, source, rename))
     if classes != getattr(module, "num_classes", classes):
         module = build(device="cpu", num_classes=classes)
-    tensors = _filtered(state, module, source)
+    tensors = _filtered(state, module, source, rename)
     require_fit(module, tensors, source)
     module.load_state_dict(tensors, strict=True)
     return module
 
 
-def _filtered(state: Mapping[str, Tensor], module: nn.Module, source: str) -> dict[str, Tensor]:
+def _classes(module: Any, tensors: Mapping[str, Tensor]) -> int:
+    """How many outputs the file's classifier has, by the place of timm's own; 0 without one."""
+    last = module.get_classifier() if hasattr(module, "get_classifier") else None
+    at = next((name for name, part in module.named_modules() if part is last), None)
+    if at is None:
+        return 0
+    matrices = (tensors[name] for name in tensors if name.startswith(f"{at}."))
+    return next((len(matrix) for matrix in matrices if matrix.ndim == 2), 0)
+
+
+def _filtered(
+    state: Mapping[str, Tensor], module: nn.Module, source: str, rename: Rename | None = None
+) -> dict[str, Tensor]:
     """The tensors by the names that timm's module has for them now."""
-    rename = getattr(import_module(type(module).__module__), "checkpoint_filter_fn", None)
+    home = import_module(type(module).__module__)
+    part = "classifier" if hasattr(module, "encoder") else "encoder"
+    for name in ("checkpoint_filter_fn", f"checkpoint_filter_fn_{part}"):
+        rename = rename or getattr(home, name, None)
     return dict(state) if rename is None else _by(rename, state, module, source)
 
 

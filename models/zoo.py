@@ -211,7 +211,7 @@ def _filled(
 ) -> nn.Module:
     if found.is_plain:
         return assemble(found.blank, state, source=source, image_size=size)
-    return fill(found.build, state, source=source)
+    return fill(found.build, state, source=source, rename=found.renaming)
 
 
 def _from_hub(found: TimmName) -> tuple[nn.Module, str]:

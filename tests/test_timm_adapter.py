@@ -304,7 +304,6 @@ REFUSED = [
     ("resnet18", "resnet"),
     ("vit_dpwee_patch16_reg1_gap_256", "DiffParallelScalingBlock"),
     ("vit_dwee_patch16_reg1_gap_256", "DiffAttention"),
-    ("vit_base_patch16_radio_v3", "positions"),
 ]
 
 

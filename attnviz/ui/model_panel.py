@@ -88,7 +88,8 @@ def _choose_size(vit: models.AnyViT) -> models.AnyViT:
         width = vit.image_size[1]
         st.caption(f"It takes {width} × {own} pixels (width × height) and nothing else.")
         return vit
-    sides = sorted({own, *(patch * count for count in PATCHES_A_SIDE)})
+    step = max(vit.step_size)
+    sides = sorted({own, *(step * count for count in PATCHES_A_SIDE)})
     if st.session_state.get("side") not in sides:
         st.session_state.side = own
     side: int = st.select_slider(
