@@ -23,7 +23,8 @@ from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
 from attnviz.geometry import Geometry
-from attnviz.record import Activations, Factors, LayerAttention, Maps
+from attnviz.record import Activations, Factors, LayerAttention, Maps, Replayed
+from attnviz.replay import LeanTap
 from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal, Reading, Target, aim
 from attnviz.tokens import TokenLayout
@@ -36,6 +37,10 @@ MAPS_BUDGET = 256 * 2**20
 
 VALUES_BUDGET = 16 * 2**20
 """`keep="factors"`, asked for by name, keeps values only up to this many bytes in all."""
+
+LEAN_FROM = 512 * 2**20
+"""Where queries and keys would need more bytes in all, and no values are kept, the layers' inputs
+are kept in their place, which are half as large."""
 
 Route = Literal["maps", "factors"]
 """What one pass keeps: dense maps, or what rebuilds them."""
@@ -71,7 +76,8 @@ def run(
     layout = vit.layout(*tensor.shape[-2:])
     route, graph = choose(keep, vit, layout.tokens), target is not None
     values = graph or keep != "factors" or _values_bytes(vit, layout.tokens) <= VALUES_BUDGET
-    tap = Tap(vit.sites, values=values, graph=graph)
+    lean = route == "factors" and not values and _factor_bytes(vit, layout.tokens) > LEAN_FROM
+    tap = LeanTap(vit) if lean else Tap(vit.sites, values=values, graph=graph)
     with vit.lock, _as_found(vit, graph):
         output, feature = tapped_pass(vit, tensor, tap, keep=route, progress=progress)
         geometries = tuple(site.geometry and site.geometry(layout) for site in vit.sites)
@@ -132,6 +138,10 @@ def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
 def _values_bytes(vit: LoadedViT, tokens: int) -> int:
     widths = (site.projection.in_features for site in vit.sites if site.projection is not None)
     return 4 * tokens * sum(widths)
+
+
+def _factor_bytes(vit: LoadedViT, tokens: int) -> int:
+    return 2 * _values_bytes(vit, tokens)
 
 
 def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:
@@ -271,14 +281,13 @@ def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAtten
     # Maps in windows are small, and so is the work of rebuilding them.
     if isinstance(source, Factors) and (keep == "maps" or windows):
         source = Maps(source.block(0, source.shape[1]))
-    held = [source.map] if isinstance(source, Maps) else [source.queries, source.keys]
-    if not all(finite(tensor) for tensor in held):
+    if not all(finite(tensor) for tensor in source.held):
         raise CaptureFailed(
             f"Layer {name} computed values that are not finite; check the weights and the input."
         )
     projection = None if site.projection is None else site.projection.weight.detach()
     values: Tensor | None = caught.values
-    placed: Maps | Factors | Windows = source
+    placed: Maps | Factors | Replayed | Windows = source
     if geometry is not None and windows and isinstance(source, Maps):
         placed = in_windows(source.map, geometry)
         values = None if values is None else on_grid(values, geometry)

@@ -197,11 +197,14 @@ def _blank(geometry: Geometry, query: range) -> Bool[np.ndarray, "row col"] | No
 
 
 def _within(box: Box, place: Share) -> Box:
-    """The part of a box that a place, in shares of its sides, names."""
+    """The part of a box that a place, in shares of its sides, names; of the whole, the same box.
+
+    Each edge counts from the box's nearest own one: `left + (right - left)` need not be `right`.
+    """
     left, top, right, bottom = box
     wide, high = right - left, bottom - top
     x0, y0, x1, y1 = place
-    return left + x0 * wide, top + y0 * high, left + x1 * wide, top + y1 * high
+    return left + x0 * wide, top + y0 * high, right - (1 - x1) * wide, bottom - (1 - y1) * high
 
 
 def _upright_rgb(source: object) -> Image.Image:

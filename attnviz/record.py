@@ -20,6 +20,7 @@ from attnviz.geometry import Geometry
 from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
 from attnviz.sources import Product as Product
+from attnviz.sources import Replayed as Replayed
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows
 
@@ -35,7 +36,7 @@ class LayerAttention:
     """
 
     name: str
-    source: Maps | Factors | Windows
+    source: Maps | Factors | Replayed | Windows
     values: Float[Tensor, "head key channel"] | None = None
     """V: what the map multiplies."""
     projection: Float[Tensor, "out head_channel"] | None = None
@@ -141,7 +142,7 @@ class LayerAttention:
     def device(self) -> torch.device:
         """Where the attention is held."""
         source = self.source
-        return source.queries.device if isinstance(source, Factors) else source.map.device
+        return source.map.device if isinstance(source, Windows) else source.held[0].device
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +237,7 @@ class AttentionRecord:
     @property
     def keep(self) -> str:
         """`"maps"` or `"factors"`: what the layers hold."""
-        dense = all(not isinstance(layer.source, Factors) for layer in self.layers)
+        dense = all(isinstance(layer.source, Maps | Windows) for layer in self.layers)
         return "maps" if dense else "factors"
 
     @property

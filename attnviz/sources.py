@@ -1,8 +1,9 @@
-"""What a map, or its gradient, is kept as: itself, or the factors that rebuild it."""
+"""What a map, or its gradient, is kept as: itself, its factors, or what these are made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from jaxtyping import Float
 from torch import Tensor
@@ -23,6 +24,11 @@ class Maps:
         """(head, query, key)."""
         heads, queries, keys = self.map.shape
         return heads, queries, keys
+
+    @property
+    def held(self) -> tuple[Tensor, ...]:
+        """All tensors that it is made of but a bias."""
+        return (self.map,)
 
     @property
     def nbytes(self) -> int:
@@ -54,10 +60,42 @@ class Factors:
         return self.queries.shape[0], self.queries.shape[1], self.keys.shape[1]
 
     @property
+    def held(self) -> tuple[Tensor, ...]:
+        """All tensors that it is made of but a bias."""
+        return self.queries, self.keys
+
+    @property
     def nbytes(self) -> int:
         """Bytes held."""
         bias = 0 if self.bias is None else self.bias.nbytes
         return self.queries.nbytes + self.keys.nbytes + bias
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a layer was fed with; the layer itself makes its queries and keys anew when asked."""
+
+    fed: Float[Tensor, "token channel"]
+    shape: tuple[int, int, int]
+    """(head, query, key)."""
+    ask: Callable[[], Factors] = field(repr=False)
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """The rows of the queries from `start` up to `stop`, rebuilt in float32.
+
+        Raises CaptureFailed where the model's weights are not what they were.
+        """
+        return self.ask().block(start, stop)
+
+    @property
+    def held(self) -> tuple[Tensor, ...]:
+        """All tensors that it is made of but a bias."""
+        return (self.fed,)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, beside the factors of one layer that were last asked for."""
+        return self.fed.nbytes
 
 
 @dataclass(frozen=True)

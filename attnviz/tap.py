@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.contract import AttentionSite, Progress
 from attnviz.errors import CaptureFailed
-from attnviz.record import Factors, Maps
+from attnviz.record import Factors, Maps, Replayed
 
 _SOFTMAX = {torch.softmax, torch.Tensor.softmax, F.softmax, torch.special.softmax}
 _MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
@@ -28,7 +28,7 @@ class Caught:
     number: int
     site: AttentionSite
     runs: int = 0
-    source: Maps | Factors | None = None  # heads within windows, if there are several
+    source: Maps | Factors | Replayed | None = None  # heads within windows, if there are several
     shape: torch.Size | None = None  # of the map as the module has it
     values: Tensor | None = None  # (window · head, key, channel)
     added: Tensor | None = None  # (window · head, query, channel): queries that are added
@@ -68,7 +68,9 @@ class Tap(TorchFunctionMode):
         self.stopped: Exception | None = None  # what `progress` raised
         self.values, self.graph, self.check = values, graph, check
 
-    def enter(self, caught: Caught, _: nn.Module, given: tuple[Any, ...]) -> None:
+    def enter(
+        self, caught: Caught, _: nn.Module, given: tuple[Any, ...], __: dict[str, Any]
+    ) -> None:
         """Before an attention module runs: calls are now its own."""
         caught.runs += 1
         self.running = caught
@@ -207,7 +209,7 @@ def hooks_of(
 ) -> Iterator[torch.utils.hooks.RemovableHandle]:
     """Put a tap's hooks on one attention module; each handle is for the caller to remove."""
     module = site.module
-    yield module.register_forward_pre_hook(partial(tap.enter, caught))
+    yield module.register_forward_pre_hook(partial(tap.enter, caught), with_kwargs=True)
     # First of all hooks: what another one computes is not the module's.
     yield module.register_forward_hook(leave, prepend=True)  # type: ignore[arg-type]
     yield site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught))
@@ -215,7 +217,7 @@ def hooks_of(
         yield site.block.register_forward_hook(partial(tap.pass_on, caught))
 
 
-def only_source(name: str, caught: Caught) -> Maps | Factors:
+def only_source(name: str, caught: Caught) -> Maps | Factors | Replayed:
     """The attention of a layer that ran exactly once; CaptureFailed for any other."""
     if caught.runs != 1 or caught.source is None:
         found = "no softmax over tokens was seen in it" if caught.runs else "it was not reached"

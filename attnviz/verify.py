@@ -14,7 +14,7 @@ from attnviz.capture import Route, checked_pass
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
-from attnviz.record import Factors, Maps
+from attnviz.record import Factors, Maps, Replayed
 from attnviz.tap import Caught, finite, only_source
 from attnviz.tokens import TokenLayout
 
@@ -137,9 +137,9 @@ def _by_token(rows: Tensor, geometry: Geometry) -> Tensor:
     return rows[tokens >= 0][tokens[tokens >= 0].argsort()]
 
 
-def _rounding(source: Maps | Factors) -> float:
+def _rounding(source: Maps | Factors | Replayed) -> float:
     """4 ε times the largest score: kernels that add up in another order differ by so much."""
-    if isinstance(source, Maps):
+    if not isinstance(source, Factors):
         return 0.0
     scores = source.queries.float() @ source.keys.float().mT * source.scale
     return 4 * torch.finfo(torch.float32).eps * float(scores.abs().max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from threading import Thread
@@ -17,7 +18,9 @@ from attnviz import watch
 from attnviz.altering import BASELINES, altered, baseline_of, blurred
 from attnviz.curves import Curves
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
+from attnviz.explain import _within
 from attnviz.faithfulness import stops
+from attnviz.geometry import WHOLE
 from tests.conftest import small_input, small_module, small_vit
 from tests.planted import GRID, HIGH, WIDE, map_of, planted, record_of_ones
 from tests.test_capture import assert_same_state, state_of
@@ -460,6 +463,21 @@ def test_several_maps_share_the_random_orders():
         alone = attnviz.faithfulness(vit, record, heat, baseline="zero")
         np.testing.assert_array_equal(alone.scores, curves.scores)
         np.testing.assert_array_equal(alone.random, both[0].random)
+
+
+@pytest.mark.parametrize("fit", ["aspect", "crop", "pad", "squash"])
+def test_a_map_of_the_record_lies_where_the_record_does_to_the_last_bit(fit):
+    # (512, 512) cropped to 32 × 48 and the like: left + (right - left) is not right there.
+    vit = small_vit(dynamic_img_size=True)
+    sides = [51, 64, 97, 300, 400, 451, 512, 720, 1280]
+    for size in itertools.product(sides, sides):
+        box = vit.view(Image.new("RGB", size), fit).box
+        assert _within(box, WHOLE) == box
+    image = Image.effect_noise((400, 512), 50).convert("RGB")
+    record = attnviz.observe(vit, image, fit=fit)
+    heat = attnviz.explain(record, "attention")
+    assert heat.box == record.view.box
+    attnviz.faithfulness(vit, record, heat, steps=2, orders=2)
 
 
 # What is left alone
