@@ -17,6 +17,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from einops import rearrange
 from torch import Tensor
 
 from attnviz.backward import Gradients, grad_mode, gradients
@@ -41,6 +42,9 @@ VALUES_BUDGET = 16 * 2**20
 LEAN_FROM = 512 * 2**20
 """Where queries and keys would need more bytes in all, and no values are kept, the layers' inputs
 are kept in their place, which are half as large."""
+
+APART = 1e-6
+"""What a moved window's mask keeps apart gets less than this share, or is not called masked."""
 
 Route = Literal["maps", "factors"]
 """What one pass keeps: dense maps, or what rebuilds them."""
@@ -274,6 +278,18 @@ def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
             setattr(module, switch, value)
 
 
+def _as_masked(placed: Windows, geometry: Geometry) -> Geometry:
+    """The geometry, with its mask only if that keeps apart what it says.
+
+    A mask is a number that is added to scores, and large scores may outweigh it.
+    """
+    if geometry.apart is None:
+        return geometry
+    apart = rearrange(geometry.apart, "window query key -> window 1 query key")
+    most = placed.map.masked_fill(~apart.to(placed.map.device), 0).max()
+    return geometry if float(most) < APART else replace(geometry, apart=None)
+
+
 def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAttention:
     site, name = caught.site, caught.site.name
     source = only_source(name, caught)
@@ -290,5 +306,6 @@ def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAtten
     placed: Maps | Factors | Replayed | Windows = source
     if geometry is not None and windows and isinstance(source, Maps):
         placed = in_windows(source.map, geometry)
+        geometry = _as_masked(placed, geometry)
         values = None if values is None else on_grid(values, geometry)
     return LayerAttention(name, placed, values, projection, geometry=geometry, mixed=site.mixed)

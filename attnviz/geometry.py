@@ -36,6 +36,8 @@ class Geometry:
     """Which of several streams of tokens it works on, in words; layers add up within one."""
     place: Share = WHOLE
     """Where the grid of keys lies on the input."""
+    apart: Bool[Tensor, "window query key"] | None = None
+    """Pairs in a window that a mask keeps apart, as in one that was moved round the edge."""
 
     @property
     def is_plain(self) -> bool:
@@ -76,11 +78,14 @@ class Geometry:
         return self.queries.same_place(query, layout)
 
     def reach(self, query: range) -> Bool[Tensor, " key"]:
-        """Which tokens the query could attend to: those of its windows."""
+        """Which tokens the query could attend to: those of its windows that no mask excludes."""
         if self.rows is None or self.cols is None:
             return self.answers
-        asked = ((self.rows >= query.start) & (self.rows < query.stop)).any(-1)
-        return _met(self.cols[asked], self.keys.tokens)
+        asked = (self.rows >= query.start) & (self.rows < query.stop)
+        if self.apart is None:
+            return _met(self.cols[asked.any(-1)], self.keys.tokens)
+        window, place = asked.nonzero(as_tuple=True)
+        return _met(self.cols[window][~self.apart[window, place]], self.keys.tokens)
 
     def shares_tokens(self, other: Geometry) -> bool:
         """Whether both attend from and to the same tokens, so that their maps can be multiplied."""
@@ -88,7 +93,7 @@ class Geometry:
         return len(layouts) == 1 and self.branch == other.branch
 
 
-def _met(numbers: Int[Tensor, "window place"] | None, tokens: int) -> Bool[Tensor, " token"]:
+def _met(numbers: Int[Tensor, "*places"] | None, tokens: int) -> Bool[Tensor, " token"]:
     if numbers is None:
         return torch.ones(tokens, dtype=torch.bool)
     met = torch.zeros(tokens, dtype=torch.bool)

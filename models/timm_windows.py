@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from einops import rearrange
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -47,12 +47,13 @@ def _placed(
     scale: int,
     kind: str,
     cells: Callable[[Size], Int[Tensor, "window place"]] | None = None,
+    apart: Bool[Tensor, "window query key"] | None = None,
 ) -> Geometry:
     tokens = stage_layout(layout, scale)
     at = None if cells is None else cells(tokens.grid)
     (rows, cols), (all_rows, all_cols) = tokens.grid, layout.grid
     place = (0.0, 0.0, cols * scale / all_cols, rows * scale / all_rows)
-    return Geometry(tokens, tokens, kind, at, at, place=place)
+    return Geometry(tokens, tokens, kind, at, at, place=place, apart=apart)
 
 
 def _numbers(name: str) -> list[int]:
@@ -81,7 +82,10 @@ def in_stage(module: Any, name: str) -> Place:
 
 
 def block_windows(module: Any, name: str) -> Place | None:
-    """Windows as the block that holds the attention says: Swin's, SAM's, GCViT's and DaViT's."""
+    """Windows as the block that holds the attention says: Swin's, SAM's, GCViT's and DaViT's.
+
+    Swin's mask is 0 for pairs that lie side by side in the picture, and −100 for the others.
+    """
     block = module.get_submodule(name.rpartition(".")[0])
     size = _pair(block.window_size)
     shift = _pair(getattr(block, "shift_size", 0))
@@ -90,8 +94,10 @@ def block_windows(module: Any, name: str) -> Place | None:
         return None
     moved = f", moved by {shift[0]} × {shift[1]}" if any(shift) else ""
     kind = f"windows of {size[0]} × {size[1]}{moved}"
+    mask = getattr(block, "attn_mask", None)
+    apart = None if mask is None else mask.detach().cpu() < 0
     return lambda layout: _placed(
-        layout, scale, kind, lambda grid: windows(grid, size, shift=shift)
+        layout, scale, kind, lambda grid: windows(grid, size, shift=shift), apart
     )
 
 

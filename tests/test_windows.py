@@ -90,7 +90,7 @@ def test_each_is_verified_and_its_rows_are_those_of_its_windows(name):
         geometry = record.geometry(layer)
         middle = geometry.queries.tokens // 2 + 1
         row = layer.rows(middle)
-        assert not row[:, ~geometry.reach(range(middle, middle + 1))].any()
+        assert row[:, ~geometry.reach(range(middle, middle + 1))].sum() < 1e-6
         assert bool((row.sum(-1) <= 1 + 1e-5).all())
         if not geometry.padded:
             torch.testing.assert_close(row.sum(-1), torch.ones(layer.heads), atol=1e-5, rtol=0)
