@@ -66,7 +66,7 @@ def gradients(
     own: list[Product | Maps | Windows | None] = []
     for layer, geometry in zip(caught.values(), geometries, strict=True):
         # The readout is made for the last layer's tokens: only layers that hand on such have one.
-        readable = _alike(layer.stream, end.stream)
+        readable = vit.readout.of_tokens and _alike(layer.stream, end.stream)
         own.append(_own(vit, layer, geometry, goal, layout) if readable else None)
         tap.report(progress, len(caught) + len(own))
     last = end.given
@@ -128,7 +128,7 @@ def _own(
             feature = readout.pool(readout.norm(stream.detach().requires_grad_()))
     mixed, values = _shown(caught.mixed, pooler.name), _shown(caught.values, pooler.name)
     (outputs,) = torch.autograd.grad(goal.of_feature(feature[0]), mixed)
-    rows = Product(outputs[0].detach(), values).block(0, outputs.shape[2])
+    rows = Product(caught.flat(outputs).detach(), values).block(0, outputs.shape[-2])
     return Maps(F.pad(rows, (layout.tokens - rows.shape[-1], 0)))  # it may leave out the prefix
 
 

@@ -168,14 +168,14 @@ def tapped_pass(
     with ExitStack() as hooks, grad_mode(tap.graph), _met_by_head(vit) as met:
         for number, site in enumerate(vit.sites, start=1):
             caught = tap.caught[site.name]
-            if site.fused_switch is not None:
-                setattr(site.module, site.fused_switch, keep == "factors")
+            site.fuse(keep == "factors")
             for handle in hooks_of(site, tap, caught, partial(tap.leave, progress, number)):
                 hooks.callback(handle.remove)
+        tap.dense = keep == "maps"
         if tap.graph:
             tensor = tensor.detach().clone().requires_grad_()
         with tap, _named_failures(vit, tap, tensor):
-            output = vit.module(tensor)
+            output = vit.run(tensor)
     return output, _one_feature(met, 1)
 
 
@@ -208,7 +208,7 @@ def plain_pass(vit: LoadedViT, pictures: Tensor) -> tuple[Tensor, Tensor | None]
         _named_failures(vit, None, pictures),
         _met_by_head(vit) as met,
     ):
-        output = vit.module(pictures)
+        output = vit.run(pictures)
     if len(output) != len(pictures) or not finite(output):
         raise CaptureFailed(
             f"{vit.name} gave an output of shape {tuple(output.shape)} for {len(pictures)} pictures"
@@ -259,11 +259,7 @@ def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
     """
     modes = [(module, module.training) for module in vit.module.modules()]
     asking = [part for part in vit.module.parameters() if part.requires_grad] if graph else []
-    switches = [
-        (site.module, site.fused_switch, getattr(site.module, site.fused_switch))
-        for site in vit.sites
-        if site.fused_switch is not None
-    ]
+    switches = [(site, site.setting) for site in vit.sites]
     try:
         vit.module.eval()
         for parameter in asking:
@@ -274,8 +270,8 @@ def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
             parameter.requires_grad_(True)
         for module, training in modes:
             module.training = training
-        for module, switch, value in switches:
-            setattr(module, switch, value)
+        for site, value in switches:
+            site.set(value)
 
 
 def _as_masked(placed: Windows, geometry: Geometry) -> Geometry:

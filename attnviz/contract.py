@@ -61,6 +61,10 @@ class AttentionSite:
     """The submodule fed with map × values, heads concatenated (the projection, say)."""
     fused_switch: str | None = None
     """The module's attribute that turns its fused kernel on, if it has one."""
+    switch_of: object | None = None
+    """What has that attribute, if not the module itself: a configuration, say."""
+    settings: tuple[object, object] = (False, True)
+    """The attribute's value without the kernel, and with it."""
     block: nn.Module | None = None
     """The module whose output is the stream of tokens (1, token, channel) after this layer."""
     projection: nn.Linear | None = None
@@ -93,6 +97,20 @@ class AttentionSite:
         """What its rows and columns stand for in a picture of these tokens."""
         return self.geometry(layout) if self.geometry else Geometry(layout, layout)
 
+    @property
+    def setting(self) -> object:
+        """How the switch of its fused kernel stands; None without one."""
+        return self.fused_switch and getattr(self.switch_of or self.module, self.fused_switch)
+
+    def set(self, value: object) -> None:
+        """Set the switch, if there is one, to one of its settings."""
+        if self.fused_switch is not None:
+            setattr(self.switch_of or self.module, self.fused_switch, value)
+
+    def fuse(self, fused: bool) -> None:
+        """Turn its fused kernel on or off, if there is a switch."""
+        self.set(self.settings[fused])
+
 
 @dataclass(frozen=True)
 class Readout:
@@ -108,6 +126,8 @@ class Readout:
     """The attention that makes one feature of all tokens, in models that pool by attention."""
     pool: Callable[[Tensor], Tensor] | None = None
     """In those, normed tokens (1, token, channel) → the feature (1, channel)."""
+    of_tokens: bool = True
+    """Whether `classify` takes what `norm` makes of a token; not where it wants more than that."""
 
 
 @runtime_checkable
@@ -177,6 +197,10 @@ class LoadedViT(Protocol):
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """Check a ready input and recover the pixels it was made from."""
+        ...
+
+    def run(self, pictures: Tensor) -> Tensor:
+        """The module's own forward pass, of inputs as `view` makes them: (picture, …)."""
         ...
 
     def probe(self) -> Tensor:

@@ -47,8 +47,13 @@ class LeanTap(Tap):
         *rest: Any,
         **named: Any,
     ) -> None:
-        site, given = caught.site, self.fed[0]
+        site, (given, named_parts) = caught.site, self.fed
         plain = site.geometry is None and len(given) > 0 and isinstance(given[0], Tensor)
+        others = sum(
+            part.numel() for part in (*given[1:], *named_parts.values()) if isinstance(part, Tensor)
+        )
+        # What comes beside the tokens, such as rotary embeddings, is kept as it is.
+        plain = plain and others < given[0].numel()
         if not (plain and given[0].ndim == 3 and len(given[0]) == 1 and len(query) == 1):
             super()._fused(caught, result, query, key, value, *rest, **named)
             return

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from attnviz.calls import FUSED, MATMUL, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing
 from attnviz.contract import AttentionSite, Progress
 from attnviz.errors import CaptureFailed
 from attnviz.record import Factors, Maps, Replayed
-
-_SOFTMAX = {torch.softmax, torch.Tensor.softmax, F.softmax, torch.special.softmax}
-_MATMUL = {torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__}
 
 
 @dataclass
@@ -42,7 +40,9 @@ class Caught:
         if self.site.axes == "window head" and tensor.shape[0] == 1:
             return tensor[0]
         if self.site.axes == "window_head":
-            return tensor
+            # A fused kernel has both axes, where the softmax has them as one.
+            one = tensor.ndim == 3
+            return tensor if one else rearrange(tensor, "window head ... -> (window head) ...")
         return rearrange(tensor, f"{self.site.axes} last but_one -> (window head) last but_one")
 
 
@@ -66,16 +66,18 @@ class Tap(TorchFunctionMode):
         self.store: Tensor | None = None  # (layer, 2 or 3, head, token, channel): q, k, v
         self.running: Caught | None = None
         self.stopped: Exception | None = None  # what `progress` raised
+        self.dense = False  # whether multi-head attention is to compute its map
         self.values, self.graph, self.check = values, graph, check
 
     def enter(
-        self, caught: Caught, _: nn.Module, given: tuple[Any, ...], __: dict[str, Any]
+        self, caught: Caught, _: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
         """Before an attention module runs: calls are now its own."""
         caught.runs += 1
         self.running = caught
-        if self.graph and given and isinstance(given[0], Tensor):
-            caught.given = given[0]
+        tensors = [each for each in (*given, *named.values()) if isinstance(each, Tensor)]
+        if self.graph and tensors:
+            caught.given = tensors[0]
 
     def leave(self, progress: Progress | None, number: int, *_: object) -> None:
         """After it ran."""
@@ -104,18 +106,31 @@ class Tap(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
+        kwargs, running = kwargs or {}, self.running
+        if running is not None and func is MULTI_HEAD:
+            with self:
+                return MultiHead.of(args, kwargs).run(self.dense)
         result = func(*args, **kwargs)
-        if self.running is not None:
-            if func is F.scaled_dot_product_attention:
-                self._fused(self.running, result, *args, **kwargs)
-            elif func in _SOFTMAX:
-                self._softmax(self.running, result, func, args, kwargs)
-            elif func in _MATMUL and isinstance(self.running.source, Maps):
-                self._product(self.running, result, *args)
-            elif func in _MATMUL and self.check and self.running.site.adds_queries:
-                self._scores(self.running, *args)
+        if running is not None:
+            if func is FUSED:
+                self._fused(running, result, *args, **kwargs)
+            elif func in SOFTMAX:
+                self._softmax(running, result, func, args, kwargs)
+            elif func is F.linear and self.check:
+                self._linear(running, *args, **kwargs)
+            elif isinstance(running.source, Maps):
+                product = mixing(func, args, result, values_left=running.site.values_left)
+                if product is not None:
+                    self._product(running, product)
+                    return product.result
+            elif func in MATMUL and self.check and running.site.adds_queries:
+                self._scores(running, *args)
         return result
+
+    def _linear(self, caught: Caught, given: Tensor, weight: Tensor, *_: object, **__: Any) -> None:
+        """A projection that its module applies as a function, with the projection's own weight."""
+        if weight is getattr(caught.site.after_mix, "weight", None):
+            caught.joined = given.detach()
 
     def _fused(
         self,
@@ -178,17 +193,15 @@ class Tap(TorchFunctionMode):
         module: Any = caught.site.module  # torch's types do not know a module's attributes
         caught.added = caught.flat(queries).detach() / module.scale
 
-    def _product(self, caught: Caught, result: Tensor, left: Tensor, right: Tensor) -> None:
-        if caught.site.values_left:
-            left, right, result = right.mT, left.mT, result.mT
-        if caught.values is None and left.shape == caught.shape:
+    def _product(self, caught: Caught, product: Mixing) -> None:
+        if caught.values is None and product.map.shape == caught.shape:
             if caught.site.is_operand:
-                caught.source = Maps(caught.flat(left).detach())
+                caught.source = Maps(caught.flat(product.map).detach())
             if self.values or self.check:
-                values = caught.flat(right).detach()
+                values = caught.flat(product.values).detach()
                 caught.values = values.clone(memory_format=torch.contiguous_format)
             if self.graph:
-                caught.mixed = result
+                caught.mixed = product.mixed
 
 
 def _as_bias(mask: Tensor, queries: torch.Size) -> Tensor:

@@ -141,6 +141,11 @@ def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Go
         if own:
             subject = reading.tokens[len(layout.prefix) :].mean(0)
             words = "similarity of the patches' mean to the class token"
+    if subject.shape != fixed.shape:
+        raise BadOption(
+            f"The picture's feature has {len(subject)} channels and a token's {len(fixed)}: they"
+            " cannot be compared. Give a class or another record."
+        )
     return Goal(
         words=words,
         score=_cosine(subject, fixed),

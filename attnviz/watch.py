@@ -137,11 +137,7 @@ def batch_size(vit: LoadedViT, record: AttentionRecord) -> int:
     """
     tokens, feature = record.layout.tokens, record.feature
     width = 1024 if feature is None else feature.shape[-1]
-    dense = [
-        site.heads
-        for site in vit.sites
-        if site.fused_switch is None or not getattr(site.module, site.fused_switch)
-    ]
+    dense = [site.heads for site in vit.sites if site.setting != site.settings[True]]
     heads = max(dense, default=0)
     numbers = tokens * (WIDTHS * width + 2 * heads * tokens)
     return max(1, BATCH_BYTES // (numbers * record.view.tensor.element_size()))

@@ -2,6 +2,8 @@
 
 from models.own_adapter import OwnViT
 from models.timm_adapter import TimmViT
-from models.zoo import MODELS, AnyViT, ModelCard, load, wrap
+from models.torch_adapter import TorchViT
+from models.wrapping import AnyViT, wrap
+from models.zoo import MODELS, ModelCard, load
 
-__all__ = ["MODELS", "AnyViT", "ModelCard", "OwnViT", "TimmViT", "load", "wrap"]
+__all__ = ["MODELS", "AnyViT", "ModelCard", "OwnViT", "TimmViT", "TorchViT", "load", "wrap"]

@@ -150,6 +150,11 @@ class OwnViT:
         pixels = pixels_of(tensor.expand(1, 3, -1, -1), self.recipe)
         return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
 
+    def run(self, pictures: Tensor) -> Tensor:
+        """The module's own forward pass."""
+        output: Tensor = self.module(pictures)
+        return output
+
     def probe(self) -> Tensor:
         """Noise of the one size that it takes, always the same."""
         return self._placed(noise(*self.module.input_shape))

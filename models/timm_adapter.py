@@ -170,6 +170,11 @@ class TimmViT:
         pixels = pixels_of(tensor, self.recipe)
         return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
 
+    def run(self, pictures: Tensor) -> Tensor:
+        """The module's own forward pass."""
+        output: Tensor = self.module(pictures)
+        return output
+
     def probe(self) -> Tensor:
         """Noise, always the same, of 3 × 5 steps where any size will do."""
         rows, cols = self.step_size

@@ -20,17 +20,24 @@ Place = Callable[[TokenLayout], Geometry]
 
 
 def windows(
-    grid: Size, size: Size, *, shift: Size = (0, 0), strided: bool = False
+    grid: Size,
+    size: Size,
+    *,
+    shift: Size = (0, 0),
+    strided: bool = False,
+    padded_first: bool = False,
 ) -> Int[Tensor, "window place"]:
     """The number of the cell at each place of each window; -1 for padding below and to the right.
 
-    A shift rolls the grid up and to the left first. Strided windows take every so-manieth cell:
-    `size` of them in each direction, spread over the whole grid.
+    A shift rolls the grid up and to the left first, or after the padding. Strided windows take
+    every so-manieth cell: `size` of them in each direction, spread over the whole grid.
     """
     cells = rearrange(torch.arange(grid[0] * grid[1]), "(row col) -> row col", row=grid[0])
-    cells = cells.roll((-shift[0], -shift[1]), (0, 1))
+    moved = (-shift[0], -shift[1])
     below, right = -grid[0] % size[0], -grid[1] % size[1]
+    cells = cells if padded_first else cells.roll(moved, (0, 1))
     cells = F.pad(cells, (0, right, 0, below), value=-1)
+    cells = cells.roll(moved, (0, 1)) if padded_first else cells
     axes = "(high row) (wide col)" if strided else "(row high) (col wide)"
     pattern = f"{axes} -> (row col) (high wide)"
     return rearrange(cells, pattern, high=size[0], wide=size[1])
@@ -42,13 +49,14 @@ def stage_layout(layout: TokenLayout, scale: int) -> TokenLayout:
     return TokenLayout((), (rows, cols))
 
 
-def _placed(
+def placed(
     layout: TokenLayout,
     scale: int,
     kind: str,
     cells: Callable[[Size], Int[Tensor, "window place"]] | None = None,
     apart: Bool[Tensor, "window query key"] | None = None,
 ) -> Geometry:
+    """What a layer of a stage stands for: all its tokens, or windows of its cells."""
     tokens = stage_layout(layout, scale)
     at = None if cells is None else cells(tokens.grid)
     (rows, cols), (all_rows, all_cols) = tokens.grid, layout.grid
@@ -78,7 +86,7 @@ def _pair(size: Any) -> Size:
 def in_stage(module: Any, name: str) -> Place:
     """All tokens of a stage attend to all."""
     scale = _stage_scale(module, name)
-    return lambda layout: _placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
+    return lambda layout: placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
 
 
 def block_windows(module: Any, name: str) -> Place | None:
@@ -96,7 +104,7 @@ def block_windows(module: Any, name: str) -> Place | None:
     kind = f"windows of {size[0]} × {size[1]}{moved}"
     mask = getattr(block, "attn_mask", None)
     apart = None if mask is None else mask.detach().cpu() < 0
-    return lambda layout: _placed(
+    return lambda layout: placed(
         layout, scale, kind, lambda grid: windows(grid, size, shift=shift), apart
     )
 
@@ -107,7 +115,7 @@ def partition(module: Any, name: str) -> Place:
     size, scale = _pair(part.partition_size), _stage_scale(module, name)
     strided = not part.partition_block
     kind = f"windows of {size[0]} × {size[1]}" + (" cells, spread over the grid" * strided)
-    return lambda layout: _placed(
+    return lambda layout: placed(
         layout, scale, kind, lambda grid: windows(grid, size, strided=strided)
     )
 
@@ -122,7 +130,7 @@ def nest_blocks(module: Any, name: str) -> Place:
     level = module.get_submodule(name.partition(".transformer_encoder")[0])
     size, scale = _pair(level.block_size), _stage_scale(module, name)
     kind = f"windows of {size[0]} × {size[1]}"
-    return lambda layout: _placed(layout, scale, kind, lambda grid: windows(grid, size))
+    return lambda layout: placed(layout, scale, kind, lambda grid: windows(grid, size))
 
 
 def pooled_keys(module: Any, name: str, ratio: int, fixed: int | None = None) -> Place:
@@ -130,7 +138,7 @@ def pooled_keys(module: Any, name: str, ratio: int, fixed: int | None = None) ->
     scale = _stage_scale(module, name)
 
     def place(layout: TokenLayout) -> Geometry:
-        whole = _placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
+        whole = placed(layout, scale, f"all tokens of stage {_numbers(name)[0]}")
         if ratio == 1 and fixed is None:
             return whole
         rows, cols = whole.queries.grid
@@ -162,4 +170,4 @@ def twins(module: Any, name: str) -> Place:
     if ws is None:
         return pooled_keys(module, name, 1 if attn.sr is None else attn.sr.stride[0])
     scale, kind = _stage_scale(module, name), f"windows of {ws} × {ws}"
-    return lambda layout: _placed(layout, scale, kind, lambda grid: windows(grid, (ws, ws)))
+    return lambda layout: placed(layout, scale, kind, lambda grid: windows(grid, (ws, ws)))

@@ -5,25 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import BadOption, BadWeights, UnsupportedModel
-from attnviz.tokens import TokenLayout
+from attnviz.errors import BadWeights
 from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
-from models.own_adapter import OwnViT
 from models.seeds import seeded
 from models.sizes import Size, as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
-from models.timm_names import TimmName, require_drawable, resolve
-from models.vit import ViT
+from models.timm_names import TimmName, resolve
 from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, assemble, fill, read_safetensors
-
-AnyViT = TimmViT | OwnViT
-"""A loaded model, of either kind."""
+from models.wrapping import AnyViT
 
 
 @dataclass(frozen=True)
@@ -166,38 +160,6 @@ def load(
         recipe=recipe_of(found.config),
     )
     return vit if size is None else vit.at(size)
-
-
-def wrap(module: nn.Module, *, layout: TokenLayout | None = None) -> AnyViT:
-    """Make a module of your own ready: one of timm's in `timm_families`, or `models.vit.ViT`.
-
-    Its layout is known; give one only to have it checked.
-
-    Raises:
-        UnsupportedModel: it is another kind of module.
-        BadOption: `layout` is not the module's.
-    """
-    name, weights = type(module).__name__, "Your own module, with the weights that it came with."
-    wrapped: AnyViT
-    if isinstance(module, ViT):
-        wrapped = OwnViT(module=module, name=name, weights=weights)
-    else:
-        known: Any = require_drawable(module, name)
-        config: Any = getattr(known, "pretrained_cfg", {})
-        size, native = (
-            getattr(getattr(known, "patch_embed", None), "img_size", None),
-            native_size(known),
-        )
-        wrapped = TimmViT(known, name, weights, False, native, recipe_of(config))
-        if not wrapped.any_size and size is not None and tuple(size) != native:
-            raise UnsupportedModel(
-                f"{name} insists on {size} pixels, which its patches do not tile: make it with"
-                " dynamic_img_size=True, or for another size."
-            )
-    own = wrapped.layout(*wrapped.image_size)
-    if layout not in (None, own):
-        raise BadOption(f"The layout {layout} came, but the module's is {own}: leave it out.")
-    return wrapped
 
 
 def _random(found: TimmName, seed: int) -> nn.Module:

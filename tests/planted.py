@@ -74,6 +74,9 @@ class Loaded:
     def view_of_tensor(self, tensor):
         raise NotImplementedError
 
+    def run(self, pictures):
+        return self.module(pictures)
+
     def probe(self):
         raise NotImplementedError
 

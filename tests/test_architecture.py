@@ -25,7 +25,13 @@ HOMES = [
         "hooks and autograd",
         r"register_\w*hook|autograd|TorchFunctionMode|TorchDispatchMode|requires_grad_|backward",
         # The last one trains.
-        {"attnviz/capture.py", "attnviz/tap.py", "attnviz/backward.py", "models/digits.py"},
+        {
+            "attnviz/capture.py",
+            "attnviz/tap.py",
+            "attnviz/scout.py",
+            "attnviz/backward.py",
+            "models/digits.py",
+        },
     ),
     (
         "8-bit pixels",

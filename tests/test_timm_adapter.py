@@ -418,12 +418,10 @@ class Subclass(VisionTransformer):
 
 
 FOREIGN = [
-    (lambda: torch.nn.Linear(3, 3), "Linear"),
     (lambda: timm.create_model("resnet18"), "ResNet"),
-    (lambda: Subclass(**SMALL), "Subclass"),
     (lambda: small_module(in_chans=1), "1 channels"),
     (lambda: small_module(img_size=(40, 48)), "tile"),
-    (lambda: torch.nn.DataParallel(small_module()), "DataParallel"),
+    (lambda: torch.nn.DataParallel(small_module()), r"DataParallel .* wrap its \.module"),
     (lambda: own_module(channels=2), "2 channels"),
 ]
 
@@ -431,6 +429,12 @@ FOREIGN = [
 @pytest.mark.parametrize(("make", "says"), FOREIGN)
 def test_other_modules_are_not_wrapped(make, says):
     with pytest.raises(UnsupportedModel, match=says):
+        models.wrap(make())
+
+
+@pytest.mark.parametrize("make", [lambda: torch.nn.Linear(3, 3), lambda: Subclass(**SMALL)])
+def test_the_layout_of_other_modules_is_asked_for(make):
+    with pytest.raises(BadOption, match="give layout="):
         models.wrap(make())
 
 
