@@ -176,15 +176,15 @@ class AttentionRecord:
     device: str
     features: Float[Tensor, "token channel"] | None = None
     """The last layer's tokens, after the model's own norm."""
-    feature: Float[Tensor, " channel"] | None = None
-    """The picture's one feature, which the model's head is fed with."""
+    feature: Float[Tensor, " width"] | None = None
+    """The picture's one feature, which the model's head is fed with; mostly as wide as a token."""
     target: str | None = None
     """In words, what the gradients are taken of."""
     score: float | None = None
     """The target's value."""
     target_class: int | None = None
     """Which class the target is, where it is one."""
-    reference: Float[Tensor, " channel"] | None = None
+    reference: Float[Tensor, " width"] | None = None
     """What the target compares the picture's feature with, where that is another one."""
     activations: Activations | None = None
 

@@ -49,7 +49,7 @@ class Reading:
 
     tokens: Float[Tensor, "token channel"] | None
     """The last layer's, normed; None where it does not hand all of them on."""
-    feature: Float[Tensor, " channel"]
+    feature: Float[Tensor, " width"]
     """The picture's one feature, which the head is fed with."""
     output: Float[Tensor, " output"]
 

@@ -69,8 +69,9 @@ def described(module: nn.Module, name: str, layout: TokenLayout, size: Size, ask
         readout=readout_of(found),
         run=run,
         recipe=IMAGENET,
+        recipe_remark=UNKNOWN_RECIPE,
         classes=classes_of(name, found, asked),
-        remarks=(UNKNOWN_RECIPE, *left_out(rest)),
+        remarks=left_out(rest),
     )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
-from models import own_modules, torchvision_modules
+from models import hf_modules, own_modules, torchvision_modules
 from models.labels import top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
@@ -21,6 +21,7 @@ from models.sizes import Size, as_size, aspect_size, require_multiples
 from models.torch_plan import Asked, Plan, probe_size
 
 PLANS: Mapping[str, Callable[[nn.Module, str, Asked], Plan | None]] = {
+    "transformers": hf_modules.plan_of,
     "torchvision": torchvision_modules.plan_of,
 }
 """Package → what it knows of a module of its own; None where it does not know that class."""

@@ -50,9 +50,11 @@ class Plan:
     readout: Readout
     run: Callable[[Tensor], Tensor]
     recipe: Recipe
+    recipe_remark: str = ""
+    """Why the recipe may be another; a sentence that belongs to every figure."""
     classes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """Sentences that belong to every figure of it."""
+    """More sentences that belong to every figure of it."""
 
     def layout(self, size: Size) -> TokenLayout:
         """The tokens of an input of that size."""

@@ -16,7 +16,7 @@ from models.sizes import as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
 from models.timm_names import require_drawable
 from models.torch_adapter import TorchViT, plan_of
-from models.torch_plan import UNKNOWN_RECIPE, Asked, named
+from models.torch_plan import Asked, named
 from models.vit import ViT
 
 AnyViT = TimmViT | OwnViT | TorchViT
@@ -58,7 +58,8 @@ def wrap(
     name = type(module).__name__
     size = None if image_size is None else as_size(image_size)
     names = classes if isinstance(classes, int) or classes is None else tuple(classes)
-    wrapped = _adapted(module, name, Asked(layout, size, names))
+    said = None not in (mean, std)
+    wrapped = _adapted(module, name, Asked(layout, size, names), recipe_said=said)
     if size is not None:
         wrapped = wrapped.at(size)
     own = wrapped.layout(*wrapped.image_size)
@@ -69,25 +70,20 @@ def wrap(
         recipe = replace(recipe, mean=_colour("mean", mean))
     if std is not None:
         recipe = replace(recipe, std=_colour("std", std, above=0.0))
-    known = None not in (mean, std)
-    return replace(wrapped, recipe=recipe, weights=_without(wrapped.weights, known))
+    return replace(wrapped, recipe=recipe)
 
 
-def _without(weights: str, known: bool) -> str:
-    """The sentences on the weights, without the one on a recipe that is known after all."""
-    return weights.replace(f" {UNKNOWN_RECIPE}", "") if known else weights
-
-
-def _adapted(module: nn.Module, name: str, asked: Asked) -> AnyViT:
+def _adapted(module: nn.Module, name: str, asked: Asked, *, recipe_said: bool) -> AnyViT:
     if isinstance(module, ViT):
         return OwnViT(module=module, name=name, weights=WEIGHTS, labels=named(asked.classes))
     if type(module).__module__.startswith("timm."):
         return _of_timm(require_drawable(module, name), name)
     plan = plan_of(module, name, asked)
+    remark = "" if recipe_said else plan.recipe_remark
     return TorchViT(
         module=module,
         name=name,
-        weights=" ".join([WEIGHTS, *plan.remarks]),
+        weights=" ".join(filter(None, [WEIGHTS, remark, *plan.remarks])),
         image_size=plan.native,
         recipe=plan.recipe,
         plan=plan,
