@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
 import torch
 from einops import rearrange
@@ -24,6 +23,7 @@ from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
 from attnviz.geometry import Geometry
+from attnviz.keeping import Route, choose
 from attnviz.record import Activations, Factors, LayerAttention, Maps, Replayed
 from attnviz.replay import LeanTap
 from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
@@ -31,23 +31,8 @@ from attnviz.target import Goal, Reading, Target, aim
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows, in_windows, on_grid
 
-KEEPS = ("maps", "factors", "auto")
-
-MAPS_BUDGET = 256 * 2**20
-"""`keep="auto"` keeps dense maps up to this many bytes in all, and factors beyond."""
-
-VALUES_BUDGET = 16 * 2**20
-"""`keep="factors"`, asked for by name, keeps values only up to this many bytes in all."""
-
-LEAN_FROM = 512 * 2**20
-"""Where queries and keys would need more bytes in all, and no values are kept, the layers' inputs
-are kept in their place, which are half as large."""
-
 APART = 1e-6
 """What a moved window's mask keeps apart gets less than this share, or is not called masked."""
-
-Route = Literal["maps", "factors"]
-"""What one pass keeps: dense maps, or what rebuilds them."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +63,8 @@ def run(
     Raises CaptureFailed where a layer was missed, ran twice, or holds values that are not finite.
     """
     layout = vit.layout(*tensor.shape[-2:])
-    route, graph = choose(keep, vit, layout.tokens), target is not None
-    values = graph or keep != "factors" or _values_bytes(vit, layout.tokens) <= VALUES_BUDGET
-    lean = route == "factors" and not values and _factor_bytes(vit, layout.tokens) > LEAN_FROM
+    graph = target is not None
+    route, values, lean = choose(keep, vit, layout.tokens, graph=graph)
     tap = LeanTap(vit) if lean else Tap(vit.sites, values=values, graph=graph)
     with vit.lock, _as_found(vit, graph):
         output, feature = tapped_pass(vit, tensor, tap, keep=route, progress=progress)
@@ -125,27 +109,6 @@ def last_layout(vit: LoadedViT, layout: TokenLayout) -> TokenLayout:
     """The tokens that the last layer hands on."""
     geometry = vit.sites[-1].geometry
     return layout if geometry is None else geometry(layout).queries
-
-
-def choose(keep: str, vit: LoadedViT, tokens: int) -> Route:
-    """Settle `"auto"`: maps while all of them fit `MAPS_BUDGET`, else factors."""
-    if keep == "maps":
-        return "maps"
-    if keep == "factors":
-        return "factors"
-    if keep != "auto":
-        raise BadOption(f"keep is one of {', '.join(KEEPS)}; {keep!r} came.")
-    nbytes = sum(4 * site.heads * tokens**2 for site in vit.sites)
-    return "maps" if nbytes <= MAPS_BUDGET else "factors"
-
-
-def _values_bytes(vit: LoadedViT, tokens: int) -> int:
-    widths = (site.projection.in_features for site in vit.sites if site.projection is not None)
-    return 4 * tokens * sum(widths)
-
-
-def _factor_bytes(vit: LoadedViT, tokens: int) -> int:
-    return 2 * _values_bytes(vit, tokens)
 
 
 def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 import models
-from attnviz.capture import Route
 from attnviz.errors import UnknownName
+from attnviz.keeping import Route
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, search
 

@@ -62,7 +62,7 @@ def observe(
         source: a picture, or an input that is already normalised.
         target: what gradients are taken of, for the methods that need them: a class by its number
             or label, `"predicted"`, or `attnviz.similarity_to(…)`.
-        keep: `"maps"`, `"factors"`, or `"auto"`: maps while they fit `capture.MAPS_BUDGET`.
+        keep: `"maps"`, `"factors"`, or `"auto"`: maps while they fit `keeping.MAPS_BUDGET`.
         fit: how a picture meets the model's size: `"crop"`, `"squash"`, `"pad"` or `"aspect"`.
         progress: called with (layers done, layers in all); may raise, to stop.
 

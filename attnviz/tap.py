@@ -98,9 +98,10 @@ class Tap(TorchFunctionMode):
         if self.check:
             caught.joined = given[0].detach()
 
-    def pass_on(self, caught: Caught, _: nn.Module, __: object, stream: Tensor) -> None:
-        """After the layer: the tokens that it hands on."""
-        if isinstance(stream, Tensor):
+    def pass_on(self, caught: Caught, _: nn.Module, __: object, stream: object) -> None:
+        """After the layer: the tokens it hands on; without gradients only the last are kept."""
+        last = caught.number == len(self.caught) - 1
+        if isinstance(stream, Tensor) and (self.graph or last):
             caught.stream = stream
 
     def __torch_function__(

@@ -10,10 +10,11 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from attnviz.capture import Route, checked_pass
+from attnviz.capture import checked_pass
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
+from attnviz.keeping import Route
 from attnviz.record import Factors, Maps, Replayed
 from attnviz.tap import Caught, finite, only_source
 from attnviz.tokens import TokenLayout

@@ -13,7 +13,7 @@ from torch import nn
 
 import attnviz
 import models
-from attnviz import capture
+from attnviz import capture, keeping
 from attnviz.record import AttentionRecord, Factors, LayerAttention, Maps
 from models.vit import ViT
 from tests import oracles
@@ -199,9 +199,9 @@ def test_a_module_wrapped_twice_has_one_lock():
 def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
     vit = small_vit()
     nbytes = 3 * 3 * 7 * 7 * 4  # layers, heads, queries, keys, bytes a number
-    monkeypatch.setattr(capture, "MAPS_BUDGET", nbytes)
+    monkeypatch.setattr(keeping, "MAPS_BUDGET", nbytes)
     assert attnviz.observe(vit, small_input()).keep == "maps"
-    monkeypatch.setattr(capture, "MAPS_BUDGET", nbytes - 1)
+    monkeypatch.setattr(keeping, "MAPS_BUDGET", nbytes - 1)
     assert attnviz.observe(vit, small_input()).keep == "factors"
 
 
@@ -209,7 +209,7 @@ def test_auto_keeps_maps_within_the_budget_and_factors_beyond(monkeypatch):
 def test_factors_hold_queries_and_keys_and_few_values_and_nothing_beside(
     budget, parts, monkeypatch
 ):
-    monkeypatch.setattr("attnviz.capture.VALUES_BUDGET", budget)
+    monkeypatch.setattr("attnviz.keeping.VALUES_BUDGET", budget)
     obs = attnviz.observe(small_vit(), small_input(), keep="factors")
     held = {}
     for layer in obs.layers:

@@ -6,7 +6,7 @@ import torch
 
 import attnviz
 import models
-from attnviz import capture
+from attnviz import keeping
 from attnviz.errors import CaptureFailed
 from attnviz.record import Factors, Replayed
 from tests import oracles
@@ -17,8 +17,8 @@ from tests.test_capture import assert_same_state, state_of
 @pytest.fixture
 def lean(monkeypatch):
     """Small models are kept as large ones are."""
-    monkeypatch.setattr(capture, "LEAN_FROM", -1)
-    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    monkeypatch.setattr(keeping, "LEAN_FROM", -1)
+    monkeypatch.setattr(keeping, "VALUES_BUDGET", -1)
 
 
 def rotary():
@@ -43,9 +43,9 @@ def test_maps_equal_an_independent_forward_pass(lean, prefix):
 @pytest.mark.parametrize("make", [lambda: (small_vit(), small_input()), rotary])
 def test_half_the_bytes_and_the_same_values_to_the_last_bit(monkeypatch, make):
     vit, tensor = make()
-    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    monkeypatch.setattr(keeping, "VALUES_BUDGET", -1)
     whole = attnviz.observe(vit, tensor, keep="factors")
-    monkeypatch.setattr(capture, "LEAN_FROM", -1)
+    monkeypatch.setattr(keeping, "LEAN_FROM", -1)
     lean = attnviz.observe(vit, tensor, keep="factors")
     for factors, replayed in zip(whole.layers, lean.layers, strict=True):
         assert isinstance(factors.source, Factors) and isinstance(replayed.source, Replayed)
@@ -59,9 +59,9 @@ def test_half_the_bytes_and_the_same_values_to_the_last_bit(monkeypatch, make):
 def test_only_large_records_without_values_are_kept_so(monkeypatch):
     vit, tensor = small_vit(), small_input()
     queries_and_keys = 2 * 3 * 7 * 24 * 4  # layers, tokens, channels, bytes each
-    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    monkeypatch.setattr(keeping, "VALUES_BUDGET", -1)
     for bound, kind in ((queries_and_keys, Factors), (queries_and_keys - 1, Replayed)):
-        monkeypatch.setattr(capture, "LEAN_FROM", bound)
+        monkeypatch.setattr(keeping, "LEAN_FROM", bound)
         record = attnviz.observe(vit, tensor, keep="factors")
         assert all(type(layer.source) is kind for layer in record.layers)
     target = attnviz.observe(vit, tensor, keep="factors", target=attnviz.similarity_to((0, 0)))
