@@ -86,6 +86,20 @@ def rows() -> tuple[Row, ...]:
     return tuple(found)
 
 
+OTHERS: Mapping[str, str] = {
+    "torchvision": "`VisionTransformer`, `SwinTransformer` (v1 and v2)",
+    "Hugging Face transformers": "`ViTModel`, `DeiTModel`, `BeitModel`, `Dinov2Model`,"
+    " `Dinov2WithRegistersModel`, `DINOv3ViTModel`, `SiglipVisionModel`, `CLIPVisionModel`; with"
+    " their heads `ViTForImageClassification`, `DeiTForImageClassification`,"
+    " `DeiTForImageClassificationWithTeacher`, `BeitForImageClassification`,"
+    " `Dinov2ForImageClassification`, `Dinov2WithRegistersForImageClassification`,"
+    " `SiglipForImageClassification`, `CLIPForImageClassification`,"
+    " `CLIPVisionModelWithProjection`",
+    "open_clip": "`transformer.VisionTransformer`, `timm_model.TimmModel`",
+    "vit-pytorch": "`ViT`, `SimpleViT`",
+}
+"""Library → the classes of modules whose layout is known."""
+
 INTRODUCTION = """\
 # Models
 
@@ -113,6 +127,14 @@ Methods that go through several layers go as far as these share their tokens.
 END = """
 Other families of timm are refused by name for now.
 
+## Other libraries, and your own
+
+`models.wrap` takes these modules, and any other whose layout is given, as
+[own_models.md](own_models.md) says.
+
+| library | classes |
+| --- | --- |
+{others}
 This page is made by `python scripts/models_page.py`.
 """
 
@@ -124,4 +146,5 @@ def page() -> str:
     without = [f"| `{family}` | {why} |\n" for family, why in WITHOUT.items()]
     names = sum(row.models for row in found)
     head = INTRODUCTION.format(names=names, families=len(found))
-    return "".join([head, *drawn, REST, *without, END])
+    others = "".join(f"| {library} | {classes} |\n" for library, classes in OTHERS.items())
+    return "".join([head, *drawn, REST, *without, END.format(others=others)])

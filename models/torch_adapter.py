@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
-from models import hf_modules, own_modules, torchvision_modules
+from models import (
+    hf_modules,
+    open_clip_modules,
+    own_modules,
+    torchvision_modules,
+    vit_pytorch_modules,
+)
 from models.labels import top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
@@ -23,6 +29,8 @@ from models.torch_plan import Asked, Plan, probe_size
 PLANS: Mapping[str, Callable[[nn.Module, str, Asked], Plan | None]] = {
     "transformers": hf_modules.plan_of,
     "torchvision": torchvision_modules.plan_of,
+    "open_clip": open_clip_modules.plan_of,
+    "vit_pytorch": vit_pytorch_modules.plan_of,
 }
 """Package → what it knows of a module of its own; None where it does not know that class."""
 

@@ -86,7 +86,7 @@ def watch(name: str, module: nn.Module, run: Run, tensor: Tensor) -> Found:
     if not found.sightings:
         raise UnsupportedModel(
             f"{name} has no attention that could be drawn: in one pass of it no softmax over tokens"
-            " was multiplied with values."
+            " was seen to be multiplied with values."
         )
     return found
 

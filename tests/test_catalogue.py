@@ -1,5 +1,6 @@
 """The tables of models are true, and their page is what they make of it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from timm.models import list_modules
 import models
 from attnviz.__main__ import main
 from attnviz.errors import UnsupportedModel
-from models import catalogue
+from models import catalogue, hf_modules, open_clip_modules, vit_pytorch_modules
 from models.search import describe
 from models.timm_names import DRAWN
 
@@ -20,6 +21,17 @@ def test_the_page_of_models_is_what_the_tables_make():
     assert (ROOT / "docs" / "models.md").read_text("utf-8") == made, (
         "write it anew: python scripts/models_page.py"
     )
+
+
+def test_the_classes_of_other_libraries_are_those_that_are_known():
+    for library, known in (
+        ("Hugging Face transformers", [*hf_modules.ENCODERS, *hf_modules.HEADS]),
+        ("open_clip", [open_clip_modules.TOWER, open_clip_modules.OF_TIMM]),
+        ("vit-pytorch", [*vit_pytorch_modules.HEADS]),
+    ):
+        named = re.findall(r"`([^`]*)`", catalogue.OTHERS[library])
+        last = [name.rpartition(".")[2] for name in named]
+        assert last == [path.rpartition(".")[2] for path in known]
 
 
 def test_every_family_is_in_the_tables_and_in_timm():

@@ -1,6 +1,8 @@
 """Modules that nobody described: their attention is found, proved and drawn, or refused by name."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ from tests.own_models import (
     twin,
 )
 
+ROOT = Path(__file__).parents[1]
 LAYOUT = TokenLayout(("cls",), GRID)
 
 
@@ -335,6 +338,15 @@ def test_the_recipe_is_said_and_can_be_given():
     for options in ({"mean": (0.5, 0.5)}, {"std": (1, 1, 0)}, {"mean": "abc"}):
         with pytest.raises(BadOption, match="three numbers"):
             models.wrap(Net(), layout=LAYOUT, **options)
+
+
+def test_the_pages_example_runs(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "own_models.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "own_models.md", "exec"), {})
+    assert {path.name for path in tmp_path.glob("*.png")} == {"head.png", "why.png"}
 
 
 def test_half_precision_is_drawn():
