@@ -22,6 +22,7 @@ from torch import Tensor
 from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
+from attnviz.found import as_found
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route, choose
 from attnviz.record import Activations, Factors, LayerAttention, Maps, Replayed
@@ -216,25 +217,16 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
-    """Evaluation mode within, parameters held fixed; afterwards every flag is as it was.
-
-    A parameter that asks for no gradient lets autograd forget what only its own would need.
-    """
-    modes = [(module, module.training) for module in vit.module.modules()]
+    """Lent, with parameters held fixed: autograd then forgets what only theirs would need."""
     asking = [part for part in vit.module.parameters() if part.requires_grad] if graph else []
-    switches = [(site, site.setting) for site in vit.sites]
-    try:
-        vit.module.eval()
-        for parameter in asking:
-            parameter.requires_grad_(False)
-        yield
-    finally:
-        for parameter in asking:
-            parameter.requires_grad_(True)
-        for module, training in modes:
-            module.training = training
-        for site, value in switches:
-            site.set(value)
+    with as_found(vit.module, vit.sites):
+        try:
+            for parameter in asking:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for parameter in asking:
+                parameter.requires_grad_(True)
 
 
 def _as_masked(placed: Windows, geometry: Geometry) -> Geometry:

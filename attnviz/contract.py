@@ -65,6 +65,8 @@ class AttentionSite:
     """What has that attribute, if not the module itself: a configuration, say."""
     settings: tuple[object, object] = (False, True)
     """The attribute's value without the kernel, and with it."""
+    replays: bool = True
+    """Whether the module does the same when it is fed with the same again, by itself."""
     block: nn.Module | None = None
     """The module whose output is the stream of tokens (1, token, channel) after this layer."""
     projection: nn.Linear | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from attnviz.contract import AttentionSite, LoadedViT
 from attnviz.errors import CaptureFailed
+from attnviz.found import as_found
 from attnviz.sources import Factors, Replayed
 from attnviz.tap import Caught, Tap, finite
 
@@ -48,7 +49,12 @@ class LeanTap(Tap):
         **named: Any,
     ) -> None:
         site, (given, named_parts) = caught.site, self.fed
-        plain = site.geometry is None and len(given) > 0 and isinstance(given[0], Tensor)
+        plain = (
+            site.replays
+            and site.geometry is None
+            and len(given) > 0
+            and isinstance(given[0], Tensor)
+        )
         others = sum(
             part.numel() for part in (*given[1:], *named_parts.values()) if isinstance(part, Tensor)
         )
@@ -124,29 +130,13 @@ class _Ask(Tap):
 
 def _factors(site: AttentionSite, given: tuple[Any, ...], named: dict[str, Any]) -> Factors:
     tap = _Ask((site,))
-    with _as_it_ran(site), torch.no_grad(), tap, suppress(_Came):
+    with as_found(site.module, (site,)), torch.no_grad(), tap, suppress(_Came):
+        site.fuse(True)
         site.module(*given, **named)
     source = tap.caught[site.name].source
     if not isinstance(source, Factors):
         raise CaptureFailed(f"Layer {site.name} does not call its fused kernel any more.")
     return source
-
-
-@contextmanager
-def _as_it_ran(site: AttentionSite) -> Iterator[None]:
-    """In evaluation mode and with its fused kernel; afterwards as it was found."""
-    modes = [(module, module.training) for module in site.module.modules()]
-    fused = getattr(site.module, site.fused_switch) if site.fused_switch else None
-    try:
-        site.module.eval()
-        if site.fused_switch:
-            setattr(site.module, site.fused_switch, True)
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
-        if site.fused_switch:
-            setattr(site.module, site.fused_switch, fused)
 
 
 def _stamp(module: nn.Module) -> list[tuple[torch.Size, torch.dtype, torch.device, int]]:

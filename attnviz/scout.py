@@ -7,8 +7,8 @@ next fed to, heads side by side, is where its effect can be checked. `verify` pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -23,6 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.calls import FUSED, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing, softmax_axis
 from attnviz.contract import AttentionSite
+from attnviz.found import as_found
 
 JOINS = ("(head ch)", "(ch head)")
 
@@ -81,6 +82,7 @@ class Sighting:
             is_operand=self.is_operand,
             mixed=self.mixed_heads,
             channels_first=to.channels_first,
+            replays=False,  # what else it reads than its input is not known
         )
 
 
@@ -100,7 +102,7 @@ def scout(module: nn.Module, run: Callable[[Tensor], Any], tensor: Tensor) -> Fo
     Hooks live for the pass, and the model comes back as it was. What the model raises passes on.
     """
     scouting = _Scouting(module)
-    with ExitStack() as stack, evaluating(module), torch.no_grad():
+    with ExitStack() as stack, as_found(module), torch.no_grad():
         for name, part in module.named_modules():
             enter = part.register_forward_pre_hook(partial(scouting.enter, name), with_kwargs=True)
             leave = part.register_forward_hook(scouting.leave)
@@ -113,18 +115,6 @@ def scout(module: nn.Module, run: Callable[[Tensor], Any], tensor: Tensor) -> Fo
         # One that runs again elsewhere would be fed with something else at the end.
         sighting.fed = [to for to in sighting.fed if scouting.runs.get(id(to.module), 0) < 2]
     return Found(scouting.sightings, output, scouting.head_of(output))
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode within; afterwards each part is in the mode that it was in."""
-    modes = [(part, part.training) for part in module.modules()]
-    try:
-        module.eval()
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
 
 
 Running = list[tuple[str, nn.Module]]

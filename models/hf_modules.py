@@ -202,6 +202,7 @@ def _described(module: nn.Module, site: AttentionSite) -> AttentionSite:
         fused_switch="_attn_implementation",
         switch_of=site.module.config,
         settings=(EAGER, FUSED),
+        replays=True,
     )
 
 

@@ -6,7 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from torch import nn
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
 from torchvision.models.swin_transformer import (
     ShiftedWindowAttention,
     ShiftedWindowAttentionV2,
@@ -116,10 +119,10 @@ def _windows(part: Any, stage: int, layout: TokenLayout) -> Geometry:
     """The grid is padded first, then moved, and not at all where one window spans it."""
     size: Size = (part.window_size[0], part.window_size[1])
     scale = 2**stage
-    grid = tuple(-(-side // scale) for side in layout.grid)
+    rows, cols = (-(-side // scale) for side in layout.grid)
     down, across = (
         0 if step >= side else moved
-        for step, side, moved in zip(size, grid, part.shift_size, strict=True)
+        for step, side, moved in zip(size, (rows, cols), part.shift_size, strict=True)
     )
     words = f", moved by {down} × {across}" if down or across else ""
     return placed(
@@ -127,7 +130,27 @@ def _windows(part: Any, stage: int, layout: TokenLayout) -> Geometry:
         scale,
         f"windows of {size[0]} × {size[1]}{words}",
         lambda cells: windows(cells, size, shift=(down, across), padded_first=True),
+        _apart((rows, cols), size, (down, across)) if down or across else None,
     )
+
+
+def _apart(grid: Size, size: Size, shift: Size) -> Bool[Tensor, "window query key"]:
+    """The pairs of a moved window that its mask keeps apart: they lie at opposite edges."""
+    down, across = map(_bands, grid, size, shift)
+    bands = 3 * rearrange(down, "row -> row 1") + across
+    pattern = "(row high) (col wide) -> (row col) (high wide)"
+    split = rearrange(bands, pattern, high=size[0], wide=size[1])
+    return rearrange(split, "window query -> window query 1") != rearrange(
+        split, "window key -> window 1 key"
+    )
+
+
+def _bands(side: int, size: int, shift: int) -> Int[Tensor, " place"]:
+    """0 for all but the last window of a side; in that, 1 for its own cells, 2 for those around."""
+    bands = torch.zeros(-(-side // size) * size, dtype=torch.long)
+    if shift:
+        bands[-size:-shift], bands[-shift:] = 1, 2
+    return bands
 
 
 def _cropping(share: float, interpolation: str) -> Recipe:

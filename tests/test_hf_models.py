@@ -8,7 +8,9 @@ from torch import nn
 
 import attnviz
 import models
+from attnviz import capture
 from attnviz.errors import BadOption, UnsupportedModel
+from attnviz.record import Factors, Replayed
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from models import hf_modules
@@ -220,6 +222,21 @@ def test_the_readout_is_the_models_own(name):
         pooled = {"SigLIP, classes": tokens.mean(0), "CLIP, classes": tokens[1:].mean(0)}
         if name != "BEiT, classes":  # its norm is of the mean
             torch.testing.assert_close(feature, pooled.get(name, tokens[0]), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ViT", "DINOv3", "BEiT"])
+def test_a_large_record_makes_its_queries_and_keys_anew(monkeypatch, name):
+    """Also while the model is switched to the other implementation."""
+    vit = models.wrap(made(name))
+    expected = attnviz.observe(vit, picture(), keep="factors")
+    monkeypatch.setattr(capture, "LEAN_FROM", -1)
+    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    record = attnviz.observe(vit, picture(), keep="factors")
+    assert isinstance(record.layers[0].source, Factors if name == "BEiT" else Replayed)
+    vit.module.config._attn_implementation = "eager"
+    for layer, other in zip(record.layers, expected.layers, strict=True):
+        assert torch.equal(layer.probs(), other.probs())
+    assert vit.module.config._attn_implementation == "eager"
 
 
 def test_labels_are_the_configurations():

@@ -141,7 +141,21 @@ def test_one_cell_of_the_stream_is_one_column_of_the_map(name, number, path, cel
     noticed = (before - after).abs().amax((0, 2)) > 1e-6
     sees = torch.stack([geometry.reach(range(t, t + 1))[token] for t in range(len(noticed))])
     assert not noticed[~sees].any() and noticed[sees].any()
-    assert not before[:, ~sees][..., token].any() and (before[:, sees][..., token] > 0).all()
+    assert (before[:, ~sees][..., token] < 1e-6).all() and (before[:, sees][..., token] > 0).all()
+
+
+def test_opposite_edges_in_a_moved_window_are_kept_apart():
+    """Moved by 2 × 2: the window at the end holds the last two rows and columns, and the first."""
+    vit, x = small("Swin"), picture("Swin")
+    record = attnviz.observe(vit, x)
+    heat = attnviz.explain(record, layer=1, query=(15, 23))
+    expected = np.zeros((16, 24), dtype=bool)
+    expected[14:, 22:] = True
+    assert np.array_equal(heat.filled, expected)
+    heat = attnviz.explain(record, layer=1, query=(5, 0))  # rows 2 to 5, and the first two columns
+    expected[:] = False
+    expected[2:6, :2] = True
+    assert np.array_equal(heat.filled, expected)
 
 
 def test_windows_are_padded_before_they_are_moved():

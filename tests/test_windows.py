@@ -248,6 +248,14 @@ def test_a_target_reaches_every_layer(name):
             attnviz.explain(record, "legrad")
 
 
+def test_a_target_reaches_maps_that_values_are_multiplied_with_from_the_left():
+    module = timm.create_model("test_coatnet", num_classes=3).eval()
+    vit = models.wrap(module)
+    assert all(site.values_left for site in vit.sites)
+    record = attnviz.observe(vit, vit.probe(), target=1)
+    assert all(layer.gradient.block(0, 9).any() for layer in record.layers)
+
+
 def test_windows_by_hand():
     assert windows((2, 4), (2, 2)).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
     assert windows((2, 4), (2, 2), strided=True).tolist() == [[0, 2, 4, 6], [1, 3, 5, 7]]
