@@ -15,13 +15,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
-from einops import rearrange
 from torch import Tensor
 
 from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
+from attnviz.failures import in_words
 from attnviz.found import as_found
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route, choose
@@ -30,10 +29,7 @@ from attnviz.replay import LeanTap
 from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
 from attnviz.target import Goal, Reading, Target, aim
 from attnviz.tokens import TokenLayout
-from attnviz.windows import Windows, in_windows, on_grid
-
-APART = 1e-6
-"""What a moved window's mask keeps apart gets less than this share, or is not called masked."""
+from attnviz.windows import Windows, as_masked, in_windows, on_grid
 
 
 @dataclass(frozen=True)
@@ -198,21 +194,7 @@ def _named_failures(vit: LoadedViT, tap: Tap | None, tensor: Tensor) -> Iterator
     except Exception as error:
         if tap is not None and error is tap.stopped:
             raise
-        if _is_out_of_memory(error):
-            size = " × ".join(str(side) for side in tensor.shape[-2:])
-            raise BadOption(
-                f"There is too little memory to run {vit.name} on {size} pixels: choose a smaller"
-                " size, or keep factors instead of maps."
-            ) from error
-        raise CaptureFailed(
-            f"{vit.name} failed in its own forward pass: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Python's, the device's, or the processor's allocator's, which has no class of its own."""
-    own = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return own or "can't allocate memory" in str(error)
+        raise in_words(vit.name, tensor, error) from error
 
 
 @contextmanager
@@ -227,18 +209,6 @@ def _as_found(vit: LoadedViT, graph: bool) -> Iterator[None]:
         finally:
             for parameter in asking:
                 parameter.requires_grad_(True)
-
-
-def _as_masked(placed: Windows, geometry: Geometry) -> Geometry:
-    """The geometry, with its mask only if that keeps apart what it says.
-
-    A mask is a number that is added to scores, and large scores may outweigh it.
-    """
-    if geometry.apart is None:
-        return geometry
-    apart = rearrange(geometry.apart, "window query key -> window 1 query key")
-    most = placed.map.masked_fill(~apart.to(placed.map.device), 0).max()
-    return geometry if float(most) < APART else replace(geometry, apart=None)
 
 
 def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAttention:
@@ -257,6 +227,6 @@ def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAtten
     placed: Maps | Factors | Replayed | Windows = source
     if geometry is not None and windows and isinstance(source, Maps):
         placed = in_windows(source.map, geometry)
-        geometry = _as_masked(placed, geometry)
+        geometry = as_masked(placed, geometry)
         values = None if values is None else on_grid(values, geometry)
     return LayerAttention(name, placed, values, projection, geometry=geometry, mixed=site.mixed)

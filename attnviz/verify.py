@@ -99,8 +99,10 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
     attention = source.block(0, source.shape[1])
     if not all(map(finite, (attention, caught.values, caught.joined))):
+        short = caught.joined.dtype == torch.float16
         raise CaptureFailed(
             f"Layer {name} computes values that are not finite: check the weights and the input."
+            + " float16 ends at 65504: try bfloat16 or float32." * short
         )
     mixed = attention @ caught.values.float()
     if caught.site.adds_queries:

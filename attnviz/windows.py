@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -12,6 +12,9 @@ from torch import Tensor
 
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
+
+APART = 1e-6
+"""A pair is kept apart by a mask if it gets less than this share of the attention."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,15 @@ def on_grid(
     whole = flat.new_zeros(geometry.keys.tokens, split.shape[1], flat.shape[-1])
     whole[tokens[tokens >= 0]] = split[tokens >= 0]
     return rearrange(whole, "token head ch -> head token ch")
+
+
+def as_masked(placed: Windows, geometry: Geometry) -> Geometry:
+    """The geometry, with its mask only if that keeps apart what it says.
+
+    A mask is a number that is added to scores, and large scores may outweigh it.
+    """
+    if geometry.apart is None:
+        return geometry
+    apart = rearrange(geometry.apart, "window query key -> window 1 query key")
+    most = placed.map.masked_fill(~apart.to(placed.map.device), 0).max()
+    return geometry if float(most) < APART else replace(geometry, apart=None)

@@ -234,11 +234,11 @@ NAMES = [
     ("lowformer_b0", {}),
     ("lowformer_e3", {"depth_list": [1, 1, 1, 1, 1]}),
     ("deepseek_vit_412m", {"depth": 1}),
-    ("deepseek_vit_412m_enc", {"depth": 1}),
+    ("deepseek_vit_412m_enc", {"depth": 1, "out_features": 16}),
     ("qwen3_vit_88m", {"depth": 1}),
-    ("qwen3_vit_306m_merge", {"depth": 1}),
+    ("qwen3_vit_306m_merge", {"depth": 1, "out_features": 16}),
     ("gemma4_vit_167m", {"depth": 1}),
-    ("gemma4_vit_570m_enc", {"depth": 1}),
+    ("gemma4_vit_570m_enc", {"depth": 1, "position_embedding_size": 48}),
 ]
 
 

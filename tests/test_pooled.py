@@ -251,7 +251,7 @@ def test_a_target_reaches_every_layer(name):
 
 NAMES = [
     ("mvitv2_tiny", {}),
-    ("mvitv2_small_cls", {}),
+    ("mvitv2_small_cls", {"img_size": 96}),
     ("hiera_tiny_224", {"stages": (1, 2, 1, 1)}),
     ("hiera_small_abswin_256", {"stages": (1, 1, 1, 1)}),
     ("sam2_hiera_tiny", {"stages": (1, 2, 2, 1), "global_att_blocks": (4,)}),

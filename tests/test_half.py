@@ -1,0 +1,125 @@
+"""Models in bfloat16 and float16: what they show is finite, and near what float32 shows."""
+
+import copy
+import math
+
+import pytest
+import timm
+import torch
+from timm.models.crossvit import CrossVit
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.gcvit import GlobalContextVit
+from timm.models.naflexvit import NaFlexVit, NaFlexVitCfg
+from timm.models.vision_transformer import VisionTransformer
+
+import attnviz
+import models
+from attnviz.errors import CaptureFailed
+from attnviz.verify import verify
+from models.timm_families import FAMILIES
+from tests import test_encoders, test_families, test_planted_windows, test_pooled, test_windows
+from tests.test_families import VIT
+
+BITS = {torch.bfloat16: 8, torch.float16: 11}
+"""Of a number's first digits: rounding changes it by one part in 2 to so many."""
+
+
+def chosen(table, *names):
+    """How some of a table's models are made."""
+    return {name: row[0] if isinstance(row := table[name], tuple) else row for name in names}
+
+
+def hybrid():
+    return timm.create_model("vit_tiny_r_s16_p8_224", depth=1, dynamic_img_size=True)
+
+
+MADE = {
+    "plain": lambda: VisionTransformer(**VIT),
+    "distilled": lambda: VisionTransformerDistilled(**VIT),
+    "hybrid": hybrid,
+    "RADIO": lambda: NaFlexVit(
+        NaFlexVitCfg(patch_size=16, embed_dim=24, depth=2, num_heads=3, pos_embed_grid_size=(4, 4),
+                     pos_embed_interp_mode="bilinear", pos_embed_ar_preserving=True, reg_tokens=2,
+                     pos_embed_antialias=False, class_token=True, final_norm=False), num_classes=0),
+    "CrossViT": lambda: CrossVit(img_size=48, img_scale=(1.0, 48 / 48), patch_size=(8, 16),
+                                 embed_dim=(24, 24), depth=((1, 1, 1),), num_heads=(3, 3)),
+    "GCViT": lambda: GlobalContextVit(
+        img_size=(96, 160), embed_dim=8, depths=(2, 2, 2, 2), num_heads=(2, 2, 2, 2), num_classes=5,
+    ),
+    "Hiera, abswin": test_pooled.MODELS["Hiera, two poolings"][0],
+    **chosen(test_families.FAMILIES, "registers", "EVA-02", "BEiT", "relative positions", "NaFlex",
+             "CaiT", "ConViT", "XCiT", "VOLO", "TNT", "PiT"),
+    **chosen(test_windows.MODELS, "Swin", "Swin v2", "Swin v2, padded", "Swin v2 CR", "SAM", "DaViT",
+             "NesT", "PVT v2", "Twins"),
+    **chosen(test_pooled.MODELS, "MViT", "Hiera", "SAM 2"),
+    **chosen(test_encoders.MODELS, "DeepSeek", "DeepSeek's encoder", "Qwen3", "Qwen3's encoder",
+             "Gemma 4", "Gemma 4's encoder", "CPUBone", "LowFormer", "CSATv2"),
+    **chosen(test_planted_windows.MODELS, "MaxViT", "TinyViT", "Visformer"),
+}  # fmt: skip
+"""One small model of every family, and more."""
+
+SIZED = {"GCViT": (96, 160), "TinyViT": (96, 160), "DaViT": (64, 96), "PVT v2": (64, 96)}
+"""Those that do not say what pictures they take."""
+
+CANNOT = {
+    ("Hiera, abswin", torch.bfloat16): "no 'compute_index_ranges_weights' for bfloat16 on cpu",
+    ("Hiera, abswin", torch.float16): "no 'compute_index_ranges_weights' for float16 on cpu",
+    # Cosines of the zeros that it pads with: 1e-12, which it adds to lengths, is 0 in float16.
+    ("Swin v2, padded", torch.float16): "not finite.*float16 ends at 65504",
+}
+"""What does not run so, and what is said of it."""
+
+
+def made(name):
+    """One of `MADE` with random weights, for its own small picture."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        module = MADE[name]().eval()
+        for parameter in module.parameters():
+            if parameter.ndim > 1:
+                torch.nn.init.normal_(parameter, std=0.1)
+    if name in SIZED:
+        module.pretrained_cfg = {"input_size": (3, *SIZED[name])}
+    return module
+
+
+def spread(layer):
+    """The largest difference of two scores in a row: how far its logarithms lie apart."""
+    rows = layer.probs()[:, layer.asks].double()
+    logs = rows.clamp_min(1e-30).log()
+    least = logs.masked_fill(rows < 1e-30, math.inf).amin(-1)
+    return float((logs.amax(-1) - least).max())
+
+
+@pytest.mark.parametrize("dtype", BITS, ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("name", MADE)
+def test_maps_in_half_precision_are_near_those_of_float32(name, dtype):
+    """To 2e-2, or to what comes of rounding each score to the bits that there are."""
+    module = made(name)
+    vit = models.wrap(module)
+    x = vit.probe()
+    whole = attnviz.observe(vit, x)
+    half = models.wrap(copy.deepcopy(module).to(dtype))
+    if (name, dtype) in CANNOT:
+        with pytest.raises(CaptureFailed, match=CANNOT[name, dtype]):
+            attnviz.observe(half, x.to(dtype))
+        return
+    checks = verify(half, x.to(dtype))
+    assert max(check.output_error - check.rounding for check in checks) < 2e-2
+    record = attnviz.observe(half, x.to(dtype))
+    assert record.layers[0].values.dtype == dtype
+    for one, other in zip(whole.layers, record.layers, strict=True):
+        allowed = max(2e-2, spread(one) / 2 ** BITS[dtype])
+        assert torch.isfinite(other.probs()).all()
+        torch.testing.assert_close(one.probs(), other.probs(), atol=allowed, rtol=0)
+        if not (one.mixed or (one.geometry and one.geometry.padded)):
+            sums = other.probs()[:, other.asks].sum(-1)
+            torch.testing.assert_close(sums, torch.ones_like(sums), atol=5e-3, rtol=0)
+
+
+def test_every_family_has_a_model_here():
+    """A family without one: add a small model of it to `MADE`, or to the table of its own test."""
+    missing = {kind.__name__ for kind in FAMILIES} - {
+        type(make()).__name__ for make in MADE.values()
+    }
+    assert missing == set()
