@@ -166,6 +166,10 @@ class TimmName:
             return made
         return self
 
+    def native(self) -> TimmName:
+        """The same for pictures of its own size."""
+        return replace(self, made_for=None)
+
     def blank(self, **options: Any) -> Any:
         """The module without any weights: shapes only, no memory; raises as `build`."""
         skip = {"weight_init": "skip"} if self.is_plain else {}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attnviz.errors import BadWeights
 from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
+from models.positions import require_another_count
 from models.seeds import seeded
 from models.sizes import Size, as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
@@ -138,7 +139,9 @@ def load(
     size = None if image_size is None else as_size(image_size)
     # What cannot work is refused before any weights are fetched.
     found = found if size is None else found.sized(size)
-    found.blank()
+    blank = found.blank()
+    if found.made_for is not None and (pretrained or checkpoint is not None):
+        require_another_count(str(found), found.native().blank(), blank, found.made_for)
     if checkpoint is not None:
         state, source = read_safetensors(checkpoint), Path(checkpoint).name
         module = _filled(found, state, source, size)
