@@ -29,7 +29,7 @@ WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-flow \
+.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
 	faithfulness docker clean
 
 help: ## this list
@@ -71,6 +71,9 @@ bench: $(BENCH_READY) ## measure speed and memory against plain passes and anoth
 
 bench-ui: $(BENCH_READY) $(BROWSER_READY) ## measure how soon the page answers, in a browser
 	$(BIN)/python -m benchmarks.ui $(ARGS)
+
+bench-large: $(BENCH_READY) ## measure the memory of ViT-L/14 at 1036 px
+	$(BIN)/python -m benchmarks.large $(ARGS)
 
 bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long for fine grids too)
 	$(BIN)/python -m benchmarks.flow $(ARGS)
