@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -60,8 +61,8 @@ def gradients(
     caught = tap.caught
     for name, layer in caught.items():
         only_source(name, layer)
-        _shown(layer.values, name)
-    mixed = [_shown(layer.mixed, name) for name, layer in caught.items()]
+        _shown(layer.values if layer.mixed else None, name)
+    mixed = [part for layer in caught.values() for part in layer.mixed]
     end = list(caught.values())[-1]
     own: list[Product | Maps | Windows | None] = []
     for layer, geometry in zip(caught.values(), geometries, strict=True):
@@ -70,7 +71,9 @@ def gradients(
         own.append(_own(vit, layer, geometry, goal, layout) if readable else None)
         tap.report(progress, len(caught) + len(own))
     last = end.given
-    *of_mixed, of_last = _ask(goal.score, [*mixed, mixed[-1] if last is None else last])
+    *found, of_last = _ask(goal.score, [*mixed, mixed[-1] if last is None else last])
+    parts = iter(found)
+    of_mixed = [layer.whole(list(islice(parts, len(layer.mixed)))) for layer in caught.values()]
     for name, gradient in zip(caught, of_mixed, strict=True):
         if not finite(gradient):
             raise CaptureFailed(f"The gradient in layer {name} is not finite: check the weights.")
@@ -100,11 +103,11 @@ def _ask(score: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _of_map(layer: Caught, outputs: Tensor, geometry: Geometry | None) -> Product | Windows:
-    """∂y/∂A from ∂y/∂(A V), for one layer."""
-    product = Product(layer.flat(outputs).detach(), _shown(layer.values, layer.site.name))
+    """∂y/∂A from ∂y/∂(A V) (window · head, query, channel), for one layer."""
+    product = Product(outputs.detach(), _shown(layer.values, layer.site.name))
     if geometry is None or not geometry.in_windows:
         return product
-    return in_windows(product.block(0, outputs.shape[-2]), geometry)
+    return in_windows(product.block(0, outputs.shape[-2]), geometry, divided=False)
 
 
 def _own(
@@ -114,10 +117,9 @@ def _own(
     readout, pooler = vit.readout, vit.readout.pooler
     stream = _shown(layer.stream, layer.site.name)
     if pooler is None or readout.pool is None:
-        mixed = _shown(layer.mixed, layer.site.name)
         score = goal.of_feature(readout.norm(stream.mean(1))[0])
-        (outputs,) = torch.autograd.grad(score, mixed, retain_graph=True)
-        return _of_map(layer, outputs, geometry)
+        outputs = torch.autograd.grad(score, layer.mixed, retain_graph=True)
+        return _of_map(layer, layer.whole(list(outputs)), geometry)
     # A model that pools by attention is asked by that attention: its map is the pooler's.
     tap = Tap((pooler,), values=True, graph=True)
     caught = tap.caught[pooler.name]
@@ -126,9 +128,10 @@ def _own(
             hooks.callback(handle.remove)
         with tap:
             feature = readout.pool(readout.norm(stream.detach().requires_grad_()))
-    mixed, values = _shown(caught.mixed, pooler.name), _shown(caught.values, pooler.name)
-    (outputs,) = torch.autograd.grad(goal.of_feature(feature[0]), mixed)
-    rows = Product(caught.flat(outputs).detach(), values).block(0, outputs.shape[-2])
+    values = _shown(caught.values, pooler.name)
+    asked = torch.autograd.grad(goal.of_feature(feature[0]), caught.mixed)
+    pooled = caught.whole(list(asked)).detach()
+    rows = Product(pooled, values).block(0, pooled.shape[-2])
     return Maps(F.pad(rows, (layout.tokens - rows.shape[-1], 0)))  # it may leave out the prefix
 
 

@@ -94,6 +94,15 @@ class AttentionSite:
     """How windows and the places in them become one axis of what `after_mix` is fed with."""
     adds_queries: bool = False
     """Whether the module adds its queries, unscaled, to map × values."""
+    in_turn: bool = False
+    """Whether heads are computed one after the other, each with a softmax of its own."""
+    beside: nn.Module | None = None
+    """The submodule whose output goes into what `after_mix` is fed with, beside map × values."""
+    alone: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Map × values (token, channel) out of what reached `after_mix` and what `beside` gave.
+
+    Without a `beside` the second argument is empty.
+    """
 
     def geometry_on(self, layout: TokenLayout) -> Geometry:
         """What its rows and columns stand for in a picture of these tokens."""

@@ -159,11 +159,7 @@ def explain(
         facts=_facts(record, chosen, query, settled, geometry, chosen.remarks(record, values)),
         image=record.image,
         box=_within(record.view.box, geometry.place),
-        query_cell=(
-            None
-            if isinstance(query, str) or not chosen.asks
-            else geometry.keys.same_place(query, geometry.queries)
-        ),
+        query_cell=(None if isinstance(query, str) or not chosen.asks else geometry.key_of(query)),
         notes=tuple(notes),
         blank=_blank(geometry, tokens) if "layer" in settled else None,
         share_of_all=chosen.is_share(settled) and all(each.is_share for each in record.layers),

@@ -38,6 +38,10 @@ class Geometry:
     """Where the grid of keys lies on the input."""
     apart: Bool[Tensor, "window query key"] | None = None
     """Pairs in a window that a mask keeps apart, as in one that was moved round the edge."""
+    run: int = 1
+    """How many places of `cols`, one after the other, share one column of the map."""
+    every: int | None = None
+    """The cell (row, col) of the queries is made of the keys' (every · row, every · col)."""
 
     @property
     def is_plain(self) -> bool:
@@ -76,6 +80,13 @@ class Geometry:
         if isinstance(query, str) or layout.grid == self.queries.grid:
             return query
         return self.queries.same_place(query, layout)
+
+    def key_of(self, cell: tuple[int, int]) -> tuple[int, int]:
+        """The cell of the keys at the place of one of the queries."""
+        if self.every is not None:
+            self.queries.token(*cell)
+            return cell[0] * self.every, cell[1] * self.every
+        return self.keys.same_place(cell, self.queries)
 
     def reach(self, query: range) -> Bool[Tensor, " key"]:
         """Which tokens the query could attend to: those of its windows that no mask excludes."""

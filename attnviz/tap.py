@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -30,20 +30,35 @@ class Caught:
     shape: torch.Size | None = None  # of the map as the module has it
     values: Tensor | None = None  # (window · head, key, channel)
     added: Tensor | None = None  # (window · head, query, channel): queries that are added
-    mixed: Tensor | None = None  # as the module has it: map × values, with its graph
+    mixed: list[Tensor] = field(default_factory=list)  # map × values, as the module has it
     joined: Tensor | None = None  # as the module has it: what reached the projection
+    beside: Tensor | None = None  # as the module has it: what went there as well
     given: Tensor | None = None  # (1, token, channel): what the module was fed with
     stream: Tensor | None = None  # (1, token, channel): the tokens after the layer
+
+    turns: list[list[Tensor]] = field(default_factory=lambda: [[], []])  # maps, values, by head
 
     def flat(self, tensor: Tensor) -> Tensor:
         """(window · head, …, …): the axes before a map's last two, as one."""
         if self.site.axes == "window head" and tensor.shape[0] == 1:
-            return tensor[0]
+            heads = tensor[0]  # one for all of them, where they share keys and values
+            return heads.expand(self.site.heads, -1, -1) if len(heads) == 1 else heads
         if self.site.axes == "window_head":
             # A fused kernel has both axes, where the softmax has them as one.
             one = tensor.ndim == 3
             return tensor if one else rearrange(tensor, "window head ... -> (window head) ...")
         return rearrange(tensor, f"{self.site.axes} last but_one -> (window head) last but_one")
+
+    def in_turn(self, part: int, tensor: Tensor) -> Tensor:
+        """The same of all heads so far, where they come one after the other; else of this one."""
+        if not self.site.in_turn:
+            return self.flat(tensor)
+        self.turns[part].append(tensor)
+        return _heads(self.turns[part])
+
+    def whole(self, mixed: list[Tensor]) -> Tensor:
+        """(window · head, query, channel) of what is alike `mixed`, as its gradients are."""
+        return _heads(mixed) if self.site.in_turn else self.flat(mixed[0])
 
 
 class Tap(TorchFunctionMode):
@@ -97,6 +112,11 @@ class Tap(TorchFunctionMode):
         """Before the projection runs: what reached it."""
         if self.check:
             caught.joined = given[0].detach()
+
+    def add(self, caught: Caught, _: nn.Module, __: object, beside: Tensor) -> None:
+        """After the submodule whose output joins map × values."""
+        if self.check:
+            caught.beside = beside.detach()
 
     def pass_on(self, caught: Caught, _: nn.Module, __: object, stream: object) -> None:
         """After the layer: the tokens it hands on; without gradients only the last are kept."""
@@ -158,7 +178,7 @@ class Tap(TorchFunctionMode):
         )
         caught.values = values[0] if values else caught.flat(value).detach() if self.check else None
         if self.graph:
-            caught.mixed = result
+            caught.mixed.append(result)
 
     def _copies(self, caught: Caught, parts: list[Tensor]) -> list[Tensor]:
         """Copies, so that what is packed beside queries and keys is not kept alive.
@@ -181,13 +201,13 @@ class Tap(TorchFunctionMode):
     def _softmax(
         self, caught: Caught, result: Tensor, func: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
-        if result.ndim != len(caught.site.axes.split()) + 2:
+        if result.ndim != (3 if caught.site.in_turn else len(caught.site.axes.split()) + 2):
             return
         caught.shape = result.shape
         if result.dtype in (torch.float16, torch.bfloat16):
             # The same softmax of the same scores; in half precision rows miss the sum 1.
             result = func(args[0].float(), *args[1:], **kwargs)
-        caught.source = Maps(caught.flat(result).detach())
+        caught.source = Maps(caught.in_turn(0, result.detach()))
 
     def _scores(self, caught: Caught, queries: Tensor, _: Tensor) -> None:
         """The product before the softmax: its queries are scaled, those that are added are not."""
@@ -195,14 +215,21 @@ class Tap(TorchFunctionMode):
         caught.added = caught.flat(queries).detach() / module.scale
 
     def _product(self, caught: Caught, product: Mixing) -> None:
-        if caught.values is None and product.map.shape == caught.shape:
+        maps, values = caught.turns
+        waits = len(values) < len(maps) if caught.site.in_turn else caught.values is None
+        if waits and product.map.shape == caught.shape:
             if caught.site.is_operand:
                 caught.source = Maps(caught.flat(product.map).detach())
             if self.values or self.check:
-                values = caught.flat(product.values).detach()
-                caught.values = values.clone(memory_format=torch.contiguous_format)
+                held = caught.in_turn(1, product.values.detach())
+                caught.values = held.clone(memory_format=torch.contiguous_format)
             if self.graph:
-                caught.mixed = product.mixed
+                caught.mixed.append(product.mixed)
+
+
+def _heads(parts: list[Tensor]) -> Tensor:
+    """(window · head, …, …) of one (window, …, …) a head."""
+    return rearrange(torch.stack(parts), "head window last but_one -> (window head) last but_one")
 
 
 def _as_bias(mask: Tensor, queries: torch.Size) -> Tensor:
@@ -227,6 +254,8 @@ def hooks_of(
     # First of all hooks: what another one computes is not the module's.
     yield module.register_forward_hook(leave, prepend=True)  # type: ignore[arg-type]
     yield site.after_mix.register_forward_pre_hook(partial(tap.arrive, caught))
+    if site.beside is not None:
+        yield site.beside.register_forward_hook(partial(tap.add, caught))
     if site.block is not None:
         yield site.block.register_forward_hook(partial(tap.pass_on, caught))
 

@@ -118,6 +118,11 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
         ours = _by_token(ours, caught.site.geometry(layout))
     axes = "window ch ..." if caught.site.channels_first else "window ... ch"
     theirs = rearrange(caught.joined.float(), f"{axes} -> (window ...) ch")
+    if caught.site.alone is not None:
+        beside = theirs.new_empty(0)
+        if caught.beside is not None:
+            beside = rearrange(caught.beside.float(), f"{axes} -> (window ...) ch")
+        theirs = caught.site.alone(theirs, beside)
     if ours.shape != theirs.shape:
         raise CaptureFailed(
             f"In layer {name}, map × values has the shape {tuple(ours.shape)}, but"

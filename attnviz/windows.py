@@ -66,8 +66,16 @@ class Windows:
         return self.map.nbytes
 
 
-def in_windows(flat: Float[Tensor, "window_head query key"], geometry: Geometry) -> Windows:
-    """A map whose first axis runs over windows, and over heads within each, on its whole grid."""
+def in_windows(
+    flat: Float[Tensor, "window_head query key"], geometry: Geometry, *, divided: bool = True
+) -> Windows:
+    """A map whose first axis runs over windows, and over heads within each, on its whole grid.
+
+    A key that several tokens share is as many columns: each has its part of the weight, or with
+    `divided=False`, as a gradient has it, all of it.
+    """
+    if geometry.run > 1:
+        flat = flat.repeat_interleave(geometry.run, -1) / (geometry.run if divided else 1)
     queries, keys = geometry.queries.tokens, geometry.keys.tokens
     windows = next(len(part) for part in (geometry.rows, geometry.cols) if part is not None)
     parts = (geometry.rows, queries), (geometry.cols, keys)
@@ -87,6 +95,7 @@ def on_grid(
     """What the keys of all windows hold, one row a token; tokens that do not answer hold zeros."""
     if geometry.cols is None:
         return flat
+    flat = flat if geometry.run == 1 else flat.repeat_interleave(geometry.run, 1)
     cols = geometry.cols.to(flat.device)
     split = rearrange(flat, "(window head) key ch -> (window key) head ch", window=len(cols))
     tokens = rearrange(cols, "window key -> (window key)")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from timm.models import list_models
+from timm.models import list_models, list_modules
+
+from models.timm_without import NAMES, WITHOUT, why_without
 
 HOW: Mapping[str, str] = {
     "vision_transformer": "all tokens attend to all; of blocks side by side each layer by itself",
@@ -48,23 +50,28 @@ HOW: Mapping[str, str] = {
     "deepseek_vit": "all patches attend to all, with rotary positions",
     "qwen3_vit": "all patches attend to all, with rotary positions",
     "gemma4_vit": "all patches attend to all, with rotary positions",
+    "levit": "all tokens of a stage attend to all; between stages a coarser grid asks a finer one",
+    "mobilenetv3": "MobileNetV4's hybrids: all tokens of a stage ask, and all heads share the keys,"
+    " which may be of a coarser grid",
+    "mobilenetv5": "as MobileNetV4's hybrids",
+    "fastvit": "all tokens of the last stages attend to all",
+    "mobilevit": "windows of cells that are spread over the grid, one at each place of a patch",
+    "metaformer": "CAFormer: all tokens of the last two stages attend to all",
+    "efficientformer": "all tokens of the last stage's last blocks attend to all",
+    "efficientformer_v2": "all tokens of a stage attend to all, in the last but one on a halved"
+    " grid, heads mixed after the softmax, so that rows do not sum to 1; between these stages a"
+    " coarser grid asks a finer one",
+    "nextvit": "all tokens of a stage ask; a key is the mean of tokens that follow each other along"
+    " the rows, and its weight is drawn in equal parts on these",
+    "efficientvit_msra": "windows, or all tokens of a stage; each head is fed with what the one"
+    " before it gave",
+    "shvit": "all tokens of a stage attend to all, in one head of a part of the channels",
+    "iformer": "all tokens of a stage attend to all, in one head whose outcome is gated",
+    "byoanet": "bottleneck attention: all tokens of a stage; halo attention: windows that ask"
+    " beyond their edges; their lambda layers are left out",
+    "vitamin": "all tokens attend to all; the grid is that of its convolutional stages",
 }
 """timm's module → how its layers attend and so how they are drawn."""
-
-WITHOUT: Mapping[str, str] = {
-    "coat": "its softmax runs over the keys of one factor alone, so there is no map of tokens by"
-    " tokens",
-    "edgenext": "it attends over channels, not over tokens",
-    "efficientvit_mit": "its linear attention has no softmax over tokens",
-    "efficientvim": "it mixes states, not tokens: there is no map of tokens by tokens",
-    "mlp_mixer": "it mixes tokens by matrices that are the same for every picture",
-    "convnext": "it is a convolutional network without attention over tokens",
-    "resnet": "it is a convolutional network without attention over tokens",
-    "efficientnet": "it is a convolutional network without attention over tokens",
-    "vgg": "it is a convolutional network without attention over tokens",
-    "densenet": "it is a convolutional network without attention over tokens",
-}
-"""timm's module → why no map of it exists."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def rows() -> tuple[Row, ...]:
     """The families that are drawn, in their order."""
     found = []
     for family, how in HOW.items():
-        names = list_models(module=family)
+        names = [name for name in list_models(module=family) if not why_without(name, family)]
         found.append(Row(family, len(names), min(names, key=lambda name: (len(name), name)), how))
     return tuple(found)
 
@@ -125,8 +132,6 @@ Methods that go through several layers go as far as these share their tokens.
 """
 
 END = """
-Other families of timm are refused by name for now.
-
 ## Other libraries, and your own
 
 `models.wrap` takes these modules, and any other whose layout is given, as
@@ -139,12 +144,27 @@ This page is made by `python scripts/models_page.py`.
 """
 
 
+def _grouped() -> list[tuple[str, str]]:
+    """(families, why): whole ones of one reason in one row, then the parts of drawn ones."""
+    reasons: dict[str, list[str]] = {}
+    for family, why in WITHOUT.items():
+        reasons.setdefault(why, []).append(f"`{family}`")
+    parts = []
+    for family, (_, why) in NAMES.items():
+        names = [name for name in list_models(module=family) if why_without(name, family)]
+        parts.append((f"{len(names)} of `{family}`, such as `{names[0]}`", why))
+    return [(", ".join(families), why) for why, families in reasons.items()] + parts
+
+
 def page() -> str:
     """docs/models.md, whole."""
     found = rows()
     drawn = [f"| `{row.family}` | {row.models} | `{row.example}` | {row.how} |\n" for row in found]
-    without = [f"| `{family}` | {why} |\n" for family, why in WITHOUT.items()]
+    without = [f"| {families} | {why} |\n" for families, why in _grouped()]
+    unsaid = [family for family in list_modules() if family not in {*HOW, *WITHOUT}]
+    unsaid = [f"`{family}`" for family in unsaid if list_models(module=family)]
+    later = [f"\nRefused for now: {', '.join(unsaid)}.\n"] if unsaid else []
     names = sum(row.models for row in found)
     head = INTRODUCTION.format(names=names, families=len(found))
     others = "".join(f"| {library} | {classes} |\n" for library, classes in OTHERS.items())
-    return "".join([head, *drawn, REST, *without, END.format(others=others)])
+    return "".join([head, *drawn, REST, *without, *later, END.format(others=others)])

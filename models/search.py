@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -53,4 +54,4 @@ def describe(name: str) -> Found:
         count = sum(parameter.numel() for parameter in module.parameters())
         return Found(name, count, vit.image_size, grid, len(vit.sites))
     except AttnVizError as error:
-        return Found(name, why_not=str(error).partition(". For now")[0])
+        return Found(name, why_not=re.split(r"\. (?:For now|docs/)", str(error))[0])

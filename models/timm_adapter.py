@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from PIL import Image
 from timm.data import resolve_data_config
-from timm.layers import AttentionPoolLatent, LayerNorm
+from timm.layers import AttentionPoolLatent, LayerNorm, LayerNorm2d
 from timm.models import get_arch_pretrained_cfgs
 from torch import Tensor, nn
 
@@ -208,7 +209,7 @@ class TimmViT:
         """Widths of the embeddings that image-text towers of this architecture end in."""
         config: Any = getattr(self.module, "pretrained_cfg", {})
         architecture = config.get("architecture", "")
-        if "_clip_" not in architecture:
+        if not re.search("_clip_|_mci|vitamin", architecture):
             return set()
         configs = get_arch_pretrained_cfgs(architecture).values()
         return {config.num_classes for config in configs if not imagenet_subset(config.num_classes)}
@@ -231,6 +232,17 @@ def _head(module: Any) -> nn.Module:
     return head
 
 
+class _Last(nn.Module):
+    """A norm of (channel, row, col) on (…, channel)."""
+
+    def __init__(self, norm: nn.LayerNorm) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return nn.LayerNorm.forward(self.norm, tokens)
+
+
 def _last_norms(module: Any) -> tuple[nn.Module, nn.Module]:
     """The norm of the tokens and that of what is pooled of them; the identity for none.
 
@@ -242,7 +254,9 @@ def _last_norms(module: Any) -> tuple[nn.Module, nn.Module]:
     holders = [module, *list(getattr(module, "stages", ()))[-1:]]
     norms: list[nn.Module] = [each.norm for each in holders if hasattr(each, "norm")]
     pooled = getattr(getattr(module, "head", None), "norm", nn.Identity())
-    pooled = pooled if type(pooled) in (nn.LayerNorm, LayerNorm) else nn.Identity()
+    if isinstance(pooled, LayerNorm2d):  # of (channel, row, col), CAFormer's; a token's are alike
+        pooled = _Last(pooled)
+    pooled = pooled if type(pooled) in (nn.LayerNorm, LayerNorm, _Last) else nn.Identity()
     return norms[0] if norms else nn.Identity(), getattr(module, "fc_norm", pooled)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from timm.layers import Attention, AttentionRope
@@ -44,27 +44,8 @@ from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
 from models.timm_families import FAMILIES
 from models.timm_family import place_of
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One class of attention module; names are of its attributes."""
-
-    after_mix: str = "proj"
-    """The submodule fed with map × values, heads concatenated."""
-    projection: str = "proj"
-    """What map × values go through, if it is a linear layer and nothing stands between."""
-    fused_switch: str | None = "fused_attn"
-    is_operand: bool = False
-    mixed: str = ""
-    channels_first: bool = False
-    axes: str = "window head"
-    join: str = "(head ch)"
-    on_grid: bool = False
-    values_left: bool = False
-    order: str = "(window query)"
-    adds_queries: bool = False
-    heads: str = "num_heads"
+from models.timm_hybrid_kinds import HYBRID_KINDS
+from models.timm_kind import UNFUSED, Kind
 
 
 def _mask_units(module: Any) -> Kind:
@@ -80,7 +61,6 @@ def _pooled(module: Any) -> Kind:
 
 
 CONVOLVED = Kind(after_mix="o_proj", projection="o_proj", channels_first=True)
-UNFUSED = Kind(fused_switch=None)
 NORMED = Kind(after_mix="norm")
 
 ATTENTION: Mapping[type[nn.Module], Kind | Callable[[Any], Kind]] = {
@@ -121,6 +101,7 @@ ATTENTION: Mapping[type[nn.Module], Kind | Callable[[Any], Kind]] = {
     visformer.Attention: Kind(channels_first=True),
     volo.Attention: Kind(),
     volo.ClassAttention: UNFUSED,
+    **HYBRID_KINDS,
 }
 """Exact class → kind, or what tells it: a subclass may do anything in its forward pass."""
 
@@ -155,8 +136,8 @@ def site_of(
     return AttentionSite(
         name=name,
         module=module,
-        heads=getattr(module, kind.heads),
-        after_mix=module.get_submodule(kind.after_mix),
+        heads=getattr(module, kind.heads) if kind.heads else 1,
+        after_mix=_first(module, kind.after_mix),
         fused_switch=kind.fused_switch,
         block=block,
         projection=_plain_projection(module, kind),
@@ -170,7 +151,17 @@ def site_of(
         values_left=kind.values_left,
         order=kind.order,
         adds_queries=kind.adds_queries,
+        in_turn=kind.in_turn,
+        beside=None if kind.beside is None else module.get_submodule(kind.beside),
+        alone=None if kind.alone is None else partial(kind.alone, module),
     )
+
+
+def _first(module: Any, names: str) -> nn.Module:
+    found: nn.Module = next(
+        part for name in names.split() if (part := getattr(module, name)) is not None
+    )
+    return found
 
 
 def _plain_projection(module: Any, kind: Kind) -> nn.Linear | None:

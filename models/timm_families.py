@@ -37,6 +37,7 @@ from models.timm_convolved import CONVOLVED
 from models.timm_encoders import ENCODERS
 from models.timm_family import Family, said_size
 from models.timm_hiera import HIERA
+from models.timm_hybrid_families import HYBRID_FAMILIES
 from models.timm_places import (
     branch_grid,
     class_attention,
@@ -188,5 +189,6 @@ FAMILIES: Mapping[type[nn.Module], Family] = {
     **HIERA,
     **CONVOLVED,
     **ENCODERS,
+    **HYBRID_FAMILIES,
 }
 """Exact class → family: what `load` and `wrap` take, beside this project's own."""

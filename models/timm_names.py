@@ -17,21 +17,16 @@ from timm.models import (
     list_models,
     model_entrypoint,
 )
-from timm.models.csatv2 import SpatialAttention, SpatialTransformerBlock
-from timm.models.davit import ChannelAttention, ChannelAttentionV2
-from timm.models.lowformer import LowFormerBlock, ResidualBlock
 from timm.models.vision_transformer import DiffParallelScalingBlock
-from timm.models.volo import OutlookAttention
-from timm.models.xcit import XCA
 from torch import nn
 
 from attnviz.errors import BadOption, UnknownName, UnsupportedModel, unknown
 from models import dinov2_small, own_weights
-from models.catalogue import WITHOUT
 from models.sizes import Size
 from models.timm_attention import ATTENTION
 from models.timm_families import FAMILIES
 from models.timm_radio import Rename, is_radio, renaming, require_its_size
+from models.timm_without import PARTS, WITHIN, WITHOUT, why_without
 
 DRAWN: Mapping[str, dict[str, Any]] = {
     "vision_transformer": {"dynamic_img_size": True},
@@ -69,26 +64,30 @@ DRAWN: Mapping[str, dict[str, Any]] = {
     "deepseek_vit": {},
     "qwen3_vit": {},
     "gemma4_vit": {},
+    "levit": {},
+    "mobilenetv3": {},
+    "mobilenetv5": {},
+    "fastvit": {},
+    "mobilevit": {},
+    "metaformer": {},
+    "efficientformer": {},
+    "efficientformer_v2": {},
+    "nextvit": {},
+    "efficientvit_msra": {},
+    "shvit": {},
+    "iformer": {},
+    "byoanet": {},
+    "vitamin": {"dynamic_img_size": True},
 }
 """timm's modules whose models are drawn, and what these are made with."""
 
-WITHOUT_MAP = {
-    XCA,
-    OutlookAttention,
-    ChannelAttention,
-    ChannelAttentionV2,
-    SpatialAttention,  # CSATv2's gate: one number a cell of 7 × 7
-    SpatialTransformerBlock,  # within it, whose softmax runs over the pictures of a batch
-}
-"""Attention that has no map of tokens by tokens, beside layers that have one: not drawn."""
-
-WITHIN: Mapping[type[nn.Module], set[type[nn.Module]]] = {
-    LowFormerBlock: {ResidualBlock, nn.Identity}
-}
-"""Block → what it calls attention that is none: a shortcut around it, or nothing."""
+ATTENDING = r"attn(_in|_out|_downsample)?|self_attn|e_mhsa|token_mixer"
+"""What parts are called that attend, or stand where others do."""
 
 DIFFERENTIAL = {DiffAttention, DiffParallelScalingBlock}
 """Blocks that subtract one softmax from another and normalise: no map multiplies the values."""
+
+INSTEAD = "docs/models.md lists the models that have maps."
 
 FOR_NOW = "For now only these families of timm can be drawn: " + ", ".join(DRAWN) + "."
 
@@ -189,10 +188,9 @@ def resolve(name: str) -> TimmName:
         raise _no_such_model(name)
     # Judged by the module that an architecture comes from, so that nothing foreign is even built.
     family = model_entrypoint(architecture).__module__.rpartition(".")[2]
-    if family in WITHOUT:
-        raise UnsupportedModel(
-            f"{name} belongs to timm's family {family!r}: {WITHOUT[family]}. {FOR_NOW}"
-        )
+    without = why_without(architecture, family)
+    if without:
+        raise UnsupportedModel(f"{name} belongs to timm's family {family!r}: {without}. {INSTEAD}")
     if family not in DRAWN:
         raise UnsupportedModel(f"{name} belongs to timm's family {family!r}. {FOR_NOW}")
     configs = get_arch_pretrained_cfgs(architecture)
@@ -214,13 +212,18 @@ def require_drawable(module: nn.Module, name: str) -> nn.Module:
     """
     parts: Any = module  # torch's types do not know a module's children
     if type(module) not in FAMILIES:
-        raise UnsupportedModel(f"{name} is a {type(module).__name__}. {FOR_NOW}")
+        home, _, family = type(module).__module__.rpartition(".")
+        why = WITHOUT.get(family) if home == "timm.models" else None
+        said = f". {FOR_NOW}" if why is None else f": {why}. {INSTEAD}"
+        raise UnsupportedModel(f"{name} is a {type(module).__name__}{said}")
     channels = getattr(parts, "in_chans", 3)
     if channels != 3:
         raise UnsupportedModel(f"{name} takes {channels} channels, but a picture has 3.")
     odd = _odd_parts(parts)
     if odd:
         raise UnsupportedModel(f"{name} is built with {odd[0]}. {FOR_NOW}")
+    if not any(type(part) in ATTENTION for part in module.modules()):
+        raise UnsupportedModel(f"{name} has no layer in which tokens attend to tokens. {INSTEAD}")
     return module
 
 
@@ -236,13 +239,11 @@ def _odd_parts(module: nn.Module) -> list[str]:
         for part in module.modules()
         for name, child in part.named_children()
         if type(child) not in WITHIN.get(type(part), ())
-        and re.fullmatch(r"attn(_in|_out)?", name)
-        and type(part) not in {*ATTENTION, *WITHOUT_MAP}
+        and re.fullmatch(ATTENDING, name)
+        and type(part) not in {*ATTENTION, *PARTS}
     }
-    unknown = {kind.__name__ for kind in attentions - {*ATTENTION, *WITHOUT_MAP}}
+    unknown = {kind.__name__ for kind in attentions - {*ATTENTION, *PARTS}}
     unknown |= {type(part).__name__ for part in module.modules() if type(part) in DIFFERENTIAL}
-    if not any(type(part) in ATTENTION for part in module.modules()):
-        unknown.add("no attention over tokens")
     return sorted(foreign | unknown)
 
 

@@ -252,5 +252,5 @@ def test_timms_own_models_are_verified(name, options):
 
 
 def test_a_lowformer_without_attention_is_refused():
-    with pytest.raises(UnsupportedModel, match="no attention over tokens"):
+    with pytest.raises(UnsupportedModel, match="without attention over tokens"):
         models.load("lowformer_e1", pretrained=False)

@@ -47,7 +47,8 @@ def layers_between(
     first = record.shared_from(last)
     if first > first_layer:
         raise BadOption(
-            f"Layers {first_layer} to {last} attend over different tokens, so their maps cannot be"
-            f" multiplied: start at layer {first} or later, or leave first_layer out."
+            f"Layers {first_layer} to {last} attend over different tokens, or convolutions between"
+            " them move what tokens hold, so their maps cannot be multiplied: start at layer"
+            f" {first} or later, or leave first_layer out."
         )
     return layers
