@@ -42,6 +42,11 @@ class Geometry:
     """How many places of `cols`, one after the other, share one column of the map."""
     every: int | None = None
     """The cell (row, col) of the queries is made of the keys' (every · row, every · col)."""
+    widths: tuple[int, int] | None = None
+    """How many cells of the record's layout a query and a key are wide; None: in proportion.
+
+    Grids whose last row or column reaches beyond the picture are not in proportion.
+    """
 
     @property
     def is_plain(self) -> bool:
@@ -79,14 +84,22 @@ class Geometry:
         """A query of the record's `layout` as one of this layer: the patch at the same place."""
         if isinstance(query, str) or layout.grid == self.queries.grid:
             return query
-        return self.queries.same_place(query, layout)
+        if self.widths is None:
+            return self.queries.same_place(query, layout)
+        layout.token(*query)
+        row, col = (place // self.widths[0] for place in query)
+        return row, col
 
     def key_of(self, cell: tuple[int, int]) -> tuple[int, int]:
         """The cell of the keys at the place of one of the queries."""
         if self.every is not None:
             self.queries.token(*cell)
             return cell[0] * self.every, cell[1] * self.every
-        return self.keys.same_place(cell, self.queries)
+        if self.widths is None:
+            return self.keys.same_place(cell, self.queries)
+        asks, answers = self.widths
+        row, col = (int((place + 0.5) * asks / answers) for place in cell)
+        return row, col
 
     def reach(self, query: range) -> Bool[Tensor, " key"]:
         """Which tokens the query could attend to: those of its windows that no mask excludes."""

@@ -112,7 +112,15 @@ def unfolded(module: Any, name: str) -> Place:
         tokens = TokenLayout((), (rows * high, cols * wide))
         cells = windows(tokens.grid, (rows, cols), strided=True)
         kind = f"{rows} × {cols} cells at the same place of each {high} × {wide}"
-        return replace(whole, queries=tokens, keys=tokens, kind=kind, rows=cells, cols=cells)
+        return replace(
+            whole,
+            queries=tokens,
+            keys=tokens,
+            kind=kind,
+            rows=cells,
+            cols=cells,
+            widths=whole.widths if tokens == whole.keys else None,
+        )
 
     return _place(module, name, block, arranged)
 
@@ -206,6 +214,7 @@ def _place(
             TokenLayout((), keys),
             f"all tokens of stage {stage}",
             branch=branch,
+            widths=(asks, answers),
             place=(0.0, 0.0, cols * answers / all_cols, rows * answers / all_rows),
         )
         return arranged(whole)

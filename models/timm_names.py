@@ -219,6 +219,12 @@ def require_drawable(module: nn.Module, name: str) -> nn.Module:
     channels = getattr(parts, "in_chans", 3)
     if channels != 3:
         raise UnsupportedModel(f"{name} takes {channels} channels, but a picture has 3.")
+    differing = [type(part).__name__ for part in module.modules() if type(part) in DIFFERENTIAL]
+    if differing:
+        raise UnsupportedModel(
+            f"{name} is built with {differing[0]}, which subtracts one softmax from another and"
+            f" normalises the result, so that no map multiplies the values. {INSTEAD}"
+        )
     odd = _odd_parts(parts)
     if odd:
         raise UnsupportedModel(f"{name} is built with {odd[0]}. {FOR_NOW}")
@@ -243,7 +249,6 @@ def _odd_parts(module: nn.Module) -> list[str]:
         and type(part) not in {*ATTENTION, *PARTS}
     }
     unknown = {kind.__name__ for kind in attentions - {*ATTENTION, *PARTS}}
-    unknown |= {type(part).__name__ for part in module.modules() if type(part) in DIFFERENTIAL}
     return sorted(foreign | unknown)
 
 

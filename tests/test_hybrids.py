@@ -274,18 +274,37 @@ def test_one_cell_of_the_stream_is_one_column_of_the_map(name, number, path, cel
     assert bool(cannot) == (geometry.rows is not None)
 
 
-def test_a_query_of_a_coarser_grid_is_asked_at_the_cell_that_it_was_made_of():
+@pytest.mark.parametrize("convolved", [False, True])
+@pytest.mark.parametrize("grid", [(5, 7), (4, 6)])
+def test_a_query_of_a_coarser_grid_is_asked_at_the_cell_that_it_was_made_of(grid, convolved):
     """LeViT takes every other row and column; its own module says which those are."""
-    vit, _, record = seen("LeViT")
+    rows, cols = grid
+    module = Levit((16 * rows, 16 * cols), **LEVIT, use_conv=convolved, **SMALL)
+    vit = models.wrap(module.eval())
+    record = attnviz.observe(vit, torch.randn(1, 3, *vit.image_size))
     geometry = record.geometry(record.layers[1])
-    assert (geometry.queries.grid, geometry.keys.grid) == ((3, 4), (5, 7))
-    numbers = torch.arange(35.0)[None, :, None].expand(1, 35, 16)
-    made_of = vit.sites[1].module.q.down(numbers)[0, :, 0].long().tolist()
+    assert geometry.keys.grid == grid
+    assert geometry.queries.grid == (-(-rows // 2), -(-cols // 2))
+    numbers = torch.arange(float(rows * cols))
+    numbers = numbers.reshape(1, 1, *grid) if convolved else numbers[None, :, None]
+    made_of = vit.sites[1].module.q.down(numbers).flatten().long().tolist()
     for token, source in enumerate(made_of):
         assert geometry.keys.token(*geometry.key_of(geometry.queries.cell(token))) == source
-    heat = attnviz.explain(record, layer=1, query=(4, 6))
-    assert heat.grid == (5, 7) and heat.query_cell == (4, 6)
-    assert heat.fact("attends to") == "3 × 4 tokens, for the next stage, ask all 5 × 7"
+    heat = attnviz.explain(record, layer=1, query=(2, 5))
+    assert heat.grid == grid and heat.query_cell == (2, 4)
+    high, wide = geometry.queries.grid
+    said = f"{high} × {wide} tokens, for the next stage, ask all {rows} × {cols}"
+    assert heat.fact("attends to") == said
+
+
+def test_a_patch_is_one_of_a_coarser_grid_that_reaches_beyond_the_picture():
+    """5 rows make 3, and these 2: row 4 lies in the last of them, by halves and not in proportion."""
+    _, _, record = seen("MobileNetV4")
+    heat = attnviz.explain(record, layer=0, query=(9, 12))
+    assert (heat.grid, heat.query_cell) == ((5, 7), (4, 6))
+    record = seen("LeViT")[2]
+    assert attnviz.explain(record, layer=2, query=(4, 5)).query_cell == (2, 2)  # of 3 × 4
+    assert attnviz.explain(record, layer=4, query=(3, 3)).query_cell == (0, 0)  # of 2 × 2
 
 
 def test_mobilevits_windows_are_the_cells_at_one_place_of_each_patch():
@@ -421,6 +440,26 @@ def test_a_target_reaches_every_layer_by_both_routes(name):
         assert whole[0].shape == (one.heads, one.tokens, one.source.shape[2])
         assert whole[0].any()
         torch.testing.assert_close(*whole, rtol=1e-2, atol=1e-3 * float(whole[0].abs().max()))
+
+
+HALF = (
+    "LeViT, convolutions",
+    "MobileNetV4",
+    "EfficientFormer V2",
+    "EfficientViT",
+    "iFormer",
+    "halo",
+)
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_half_precision_stays_close(name):
+    whole = seen(name)[2]
+    vit, x, _ = observed(name)
+    vit.module.to(torch.bfloat16)
+    half = attnviz.observe(vit, x.bfloat16())
+    for one, other in zip(whole.layers, half.layers, strict=True):
+        torch.testing.assert_close(one.probs(), other.probs(), atol=2e-2, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["LeViT, convolutions", "iFormer", "EfficientViT"])
