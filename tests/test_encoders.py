@@ -19,6 +19,7 @@ import models
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
+from tests import test_pooled
 from tests.planting import what_changed
 
 PLAIN = {"patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 2}
@@ -224,6 +225,21 @@ def test_methods_of_a_target_reach_every_model_with_classes(name):
     for layer in record.layers:
         assert layer.gradient.block(0, 1).any()
     assert np.isfinite(attnviz.explain(record, "relevance").values).all()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: test_pooled.small("Hiera"), lambda: small("Qwen3"), lambda: small("Gemma 4")]
+)
+def test_what_is_read_of_the_tokens_is_what_the_model_reads(make):
+    """Where the norm comes after the pooling, LeGrad's score of the last layer is the output."""
+    vit = make()
+    tokens = []
+    hook = vit.sites[-1].block.register_forward_hook(lambda _, __, out: tokens.append(out))
+    with torch.no_grad():
+        output = vit.module(picture(vit))
+        read = vit.readout.classify(vit.readout.norm(tokens[0].mean(1)))
+    hook.remove()
+    torch.testing.assert_close(read, output)
 
 
 NAMES = [
