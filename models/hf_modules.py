@@ -128,7 +128,7 @@ def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan | None:
         return None
     try:
         base = next(part for part in module.modules() if _path(part) in ENCODERS)
-        return _plan(module, name, asked, base, head)
+        return _plan(module, name, base, head)
     except (AttributeError, StopIteration) as error:
         raise UnsupportedModel(
             f"{name} is not built as transformers 5.24 builds it ({error}): update transformers, or"
@@ -141,7 +141,7 @@ def _path(module: nn.Module) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix(PACKAGE)
 
 
-def _plan(module: nn.Module, name: str, asked: Asked, base: Any, head: Head | None) -> Plan:
+def _plan(module: nn.Module, name: str, base: Any, head: Head | None) -> Plan:
     kind, config = ENCODERS[_path(base)], base.config
     made_for, patch = _pair(config.image_size), _pair(config.patch_size)
     grid = (made_for[0] // patch[0], made_for[1] // patch[1])
@@ -179,7 +179,7 @@ def _plan(module: nn.Module, name: str, asked: Asked, base: Any, head: Head | No
             "Pictures are normalised as those of its published weights: give mean= and std= where"
             " its preprocessor_config.json says otherwise."
         ),
-        classes=_classes(module, head, asked),
+        classes=_classes(module, head),
     )
 
 
@@ -241,10 +241,8 @@ def _pooling(attention: nn.MultiheadAttention) -> AttentionSite:
     )
 
 
-def _classes(module: Any, head: Head | None, asked: Asked) -> tuple[str, ...]:
+def _classes(module: Any, head: Head | None) -> tuple[str, ...]:
     """The configuration's labels, or numbers where it only has placeholders."""
-    if asked.classes is not None:
-        return named(asked.classes)
     if head is None or head.output != "logits":
         return ()
     labels = [str(module.config.id2label[number]) for number in range(module.num_labels)]

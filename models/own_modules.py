@@ -28,8 +28,10 @@ from models.torch_plan import (
     watch,
 )
 
-TOWERS = ("visual", "vision_model", "vision_tower", "module")
-"""Where models of more than images have the one for images, and wrappers what they wrap."""
+TOWERS = ("visual", "vision_model", "vision_tower")
+"""Where models of more than images have the one for images."""
+WRAPPED = ("module", "_orig_mod")
+"""Where torch's wrappers, for several devices or compiled, have what they wrap."""
 
 
 def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan:
@@ -39,6 +41,9 @@ def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan:
         BadOption: the layout or the size is missing, or is not the module's.
         UnsupportedModel: there is no attention, or none that could be proved.
     """
+    inner = [part for part in WRAPPED if isinstance(getattr(module, part, None), nn.Module)]
+    if inner and type(module).__module__.startswith("torch."):
+        raise UnsupportedModel(f"{name} wraps another module: wrap its .{inner[0]} instead.")
     if asked.layout is None:
         raise _ask_for_layout(module, name, asked)
     size = asked.image_size or size_for(module, name, asked.layout)
@@ -121,7 +126,7 @@ def _ask_for_layout(module: nn.Module, name: str, asked: Asked) -> BadOption:
     towers = [tower for tower in TOWERS if isinstance(getattr(module, tower, None), nn.Module)]
     if towers:
         raise UnsupportedModel(
-            f"{name} is more than an image model, or a wrapper: wrap its .{towers[0]} instead."
+            f"{name} is more than an image model: wrap its .{towers[0]} instead."
         )
     ask = (
         f"Which tokens {name} has is not known: give layout=attnviz.TokenLayout(prefix, (rows,"

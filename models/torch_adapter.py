@@ -24,7 +24,7 @@ from models.labels import top_classes
 from models.locks import lock_of
 from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
 from models.sizes import Size, as_size, aspect_size, require_multiples
-from models.torch_plan import Asked, Plan, probe_size
+from models.torch_plan import Asked, Plan, named, probe_size
 
 PLANS: Mapping[str, Callable[[nn.Module, str, Asked], Plan | None]] = {
     "transformers": hf_modules.plan_of,
@@ -39,7 +39,15 @@ def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan:
     """The plan of a module of a known library, or else of a user's own."""
     package = type(module).__module__.partition(".")[0]
     known = PLANS[package](module, name, asked) if package in PLANS else None
-    return known or own_modules.plan_of(module, name, asked)
+    if known is None:
+        return own_modules.plan_of(module, name, asked)
+    classes = named(asked.classes)
+    if asked.classes is not None and len(classes) != len(known.classes):
+        raise BadOption(
+            f"{len(classes)} classes came, but {name} has {len(known.classes)}: give as many, or"
+            " leave them out."
+        )
+    return replace(known, classes=classes or known.classes)
 
 
 @dataclass(frozen=True, eq=False)

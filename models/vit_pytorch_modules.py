@@ -41,14 +41,8 @@ def _plan(module: Any, name: str, asked: Asked, head: nn.Module | None) -> Plan:
         plan,
         sites=(*sites, replace(last, block=module.transformer)),
         readout=Readout(norm=nn.Identity(), head=end, classify=end, of_tokens=False),
-        classes=_classes(asked, head),
+        classes=named(head.out_features) if isinstance(head, nn.Linear) else (),
     )
-
-
-def _classes(asked: Asked, head: nn.Module | None) -> tuple[str, ...]:
-    if asked.classes is not None or not isinstance(head, nn.Linear):
-        return named(asked.classes)
-    return named(head.out_features)
 
 
 def _grid(module: Any, name: str, asked: Asked) -> Size:

@@ -77,6 +77,8 @@ def _adapted(module: nn.Module, name: str, asked: Asked, *, recipe_said: bool) -
     if isinstance(module, ViT):
         return OwnViT(module=module, name=name, weights=WEIGHTS, labels=named(asked.classes))
     if type(module).__module__.startswith("timm."):
+        if asked.classes is not None:
+            raise BadOption(f"The classes of {name} are known: leave classes= out.")
         return _of_timm(require_drawable(module, name), name)
     plan = plan_of(module, name, asked)
     remark = "" if recipe_said else plan.recipe_remark

@@ -12,7 +12,10 @@ from torch.nn import functional as F
 
 import attnviz
 import models
+from attnviz import capture
+from attnviz.capture import checked_pass
 from attnviz.errors import BadOption, CaptureFailed, UnsupportedModel
+from attnviz.record import Factors, Maps
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from tests.own_models import (
@@ -55,6 +58,30 @@ def test_attention_is_found_however_it_is_written(way):
         assert one.probs().shape == (HEADS, 7, 7)
         torch.testing.assert_close(one.probs(), other.probs(), atol=1e-5, rtol=1e-4)
     assert len(net._forward_hooks) == 0 and all(not m._forward_hooks for m in net.modules())
+
+
+@pytest.mark.parametrize(
+    ("way", "kinds"),
+    [
+        ("F.softmax", [Maps, Maps]),
+        ("fused", [Factors, Factors]),
+        ("nn.MultiheadAttention", [Maps, Factors]),  # torch has both, and each proves the other
+        ("with its weights", [Maps, Maps]),
+    ],
+)
+def test_a_route_is_what_the_module_did(way, kinds):
+    vit = models.wrap(Net(ATTENTIONS[way]), layout=LAYOUT)
+    for keep, kind in zip(("maps", "factors"), kinds, strict=True):
+        caught = checked_pass(vit, picture(), keep=keep).caught.values()
+        assert [type(each.source) for each in caught] == [kind, kind]
+
+
+def test_what_an_own_module_would_do_when_it_is_asked_again_is_not_relied_on(monkeypatch):
+    monkeypatch.setattr(capture, "LEAN_FROM", -1)
+    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    vit = models.wrap(Net(ATTENTIONS["fused"]), layout=LAYOUT)
+    record = attnviz.observe(vit, picture(), keep="factors")
+    assert all(type(layer.source) is Factors for layer in record.layers)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +164,24 @@ def test_a_planted_cell_is_lit(prefix, cell):
     left, top, right, bottom = heat.cell_box(*cell)
     assert (top, bottom) == (cell[0] * HIGH, (cell[0] + 1) * HIGH)
     assert (left, right) == (cell[1] * WIDE, (cell[1] + 1) * WIDE)
+
+
+class Convolutional(Base):
+    """Works on a grid, channels first, and its projection is a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.proj = nn.Conv2d(WIDTH, WIDTH, 1)
+
+    def forward(self, x):
+        mixed = self.join(torch.softmax(self.scores(*self.split(x)[:2]), dim=-1) @ self.split(x)[2])
+        return self.proj(mixed.transpose(1, 2).unflatten(2, GRID)).flatten(2).transpose(1, 2)
+
+
+def test_a_projection_may_be_a_convolution():
+    vit = models.wrap(Net(Convolutional, prefix=0), layout=TokenLayout((), GRID))
+    assert all(site.channels_first for site in vit.sites)
+    assert max(check.output_error for check in verify(vit)) < 1e-5
 
 
 class Sharpened(Base):
@@ -282,6 +327,11 @@ def test_a_missing_layout_is_asked_for():
         models.wrap(net)
     with pytest.raises(BadOption, match="16 × 12 pixels its attention goes from 7 to 7 tokens"):
         models.wrap(net, image_size=SIZE)
+    for wrapper in (nn.DataParallel(net), torch.compile(net)):
+        with pytest.raises(
+            UnsupportedModel, match=r"wraps another module: wrap its \.(module|_orig)"
+        ):
+            models.wrap(wrapper, layout=LAYOUT)
     tower = nn.Module()
     tower.visual = net
     with pytest.raises(UnsupportedModel, match=r"wrap its \.visual"):

@@ -421,7 +421,7 @@ FOREIGN = [
     (lambda: timm.create_model("resnet18"), "ResNet"),
     (lambda: small_module(in_chans=1), "1 channels"),
     (lambda: small_module(img_size=(40, 48)), "tile"),
-    (lambda: torch.nn.DataParallel(small_module()), r"DataParallel .* wrap its \.module"),
+    (lambda: torch.nn.DataParallel(small_module()), r"DataParallel wraps .* wrap its \.module"),
     (lambda: own_module(channels=2), "2 channels"),
 ]
 

@@ -206,6 +206,16 @@ def test_a_vit_takes_one_size_and_swin_any():
         models.wrap(VisionTransformer(**VIT), layout=TokenLayout((), (4, 4)))
 
 
+def test_classes_can_be_named():
+    names = ("a", "b", "c", "d", "e")
+    vit = models.wrap(VisionTransformer(**VIT), classes=names)
+    assert (
+        vit.classes == names and attnviz.observe(vit, picture("ViT"), target="c").target_class == 2
+    )
+    with pytest.raises(BadOption, match="4 classes came, but VisionTransformer has 5"):
+        models.wrap(VisionTransformer(**VIT), classes=4)
+
+
 class Changed(VisionTransformer):
     """A subclass may do anything."""
 
