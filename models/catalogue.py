@@ -116,6 +116,8 @@ is observed, each layer is proved on a small input: rows sum to 1, and map × va
 layer sent to its projection. `python -m attnviz check NAME` prints that proof, and
 `python -m attnviz models WORD` searches the names. A few names within a family are refused with
 their reason, such as differential attention, which subtracts one softmax from another.
+[models.csv](models.csv) has every name of timm's: its family, parameters, input, grid and layers,
+or why it has no map.
 
 | family | names | such as | how its layers attend |
 | --- | --- | --- | --- |
@@ -140,7 +142,7 @@ END = """
 | library | classes |
 | --- | --- |
 {others}
-This page is made by `python scripts/models_page.py`.
+This page is made by `python scripts/models_page.py`, and with `--table` the table of all names.
 """
 
 

@@ -1,15 +1,16 @@
 """The tables of models are true, and their page is what they make of it."""
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
-from timm.models import list_modules
+from timm.models import list_models, list_modules
 
 import models
 from attnviz.__main__ import main
 from attnviz.errors import UnsupportedModel
-from models import catalogue, hf_modules, open_clip_modules, vit_pytorch_modules
+from models import catalogue, census, hf_modules, open_clip_modules, vit_pytorch_modules
 from models.search import describe
 from models.timm_names import DRAWN
 
@@ -20,6 +21,20 @@ def test_the_page_of_models_is_what_the_tables_make():
     made = catalogue.page()
     assert (ROOT / "docs" / "models.md").read_text("utf-8") == made, (
         "write it anew: python scripts/models_page.py"
+    )
+
+
+def test_the_table_of_all_names_is_fresh():
+    rows = list(csv.reader((ROOT / "docs" / "models.csv").read_text("utf-8").splitlines()))
+    assert tuple(rows[0]) == census.HEAD
+    assert [name for name, *_ in rows[1:]] == list_models()
+    # Building them all takes minutes: a few of those that are drawn, and the small of each family.
+    drawn = [row for row in rows[1:] if row[2]]
+    assert {row[1] for row in drawn} == set(catalogue.HOW)
+    some = {row[0] for row in drawn[::60]} | {row[0] for row in rows[1::50]}
+    made = list(csv.reader(census.table(sorted(some)).splitlines()))[1:]
+    assert sorted(row for row in rows if row[0] in some) == sorted(made), (
+        "write it anew: python scripts/models_page.py --table"
     )
 
 
