@@ -8,7 +8,7 @@ from torch import nn
 
 import attnviz
 import models
-from attnviz import capture
+from attnviz import keeping
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.record import Factors, Replayed
 from attnviz.tokens import TokenLayout
@@ -229,8 +229,8 @@ def test_a_large_record_makes_its_queries_and_keys_anew(monkeypatch, name):
     """Also while the model is switched to the other implementation."""
     vit = models.wrap(made(name))
     expected = attnviz.observe(vit, picture(), keep="factors")
-    monkeypatch.setattr(capture, "LEAN_FROM", -1)
-    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    monkeypatch.setattr(keeping, "LEAN_FROM", -1)
+    monkeypatch.setattr(keeping, "VALUES_BUDGET", -1)
     record = attnviz.observe(vit, picture(), keep="factors")
     assert isinstance(record.layers[0].source, Factors if name == "BEiT" else Replayed)
     vit.module.config._attn_implementation = "eager"

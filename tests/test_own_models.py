@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import attnviz
 import models
-from attnviz import capture
+from attnviz import keeping
 from attnviz.capture import checked_pass
 from attnviz.errors import BadOption, CaptureFailed, UnsupportedModel
 from attnviz.record import Factors, Maps
@@ -77,8 +77,8 @@ def test_a_route_is_what_the_module_did(way, kinds):
 
 
 def test_what_an_own_module_would_do_when_it_is_asked_again_is_not_relied_on(monkeypatch):
-    monkeypatch.setattr(capture, "LEAN_FROM", -1)
-    monkeypatch.setattr(capture, "VALUES_BUDGET", -1)
+    monkeypatch.setattr(keeping, "LEAN_FROM", -1)
+    monkeypatch.setattr(keeping, "VALUES_BUDGET", -1)
     vit = models.wrap(Net(ATTENTIONS["fused"]), layout=LAYOUT)
     record = attnviz.observe(vit, picture(), keep="factors")
     assert all(type(layer.source) is Factors for layer in record.layers)
