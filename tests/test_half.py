@@ -17,7 +17,14 @@ import models
 from attnviz.errors import CaptureFailed
 from attnviz.verify import verify
 from models.timm_families import FAMILIES
-from tests import test_encoders, test_families, test_planted_windows, test_pooled, test_windows
+from tests import (
+    test_encoders,
+    test_families,
+    test_hybrids,
+    test_planted_windows,
+    test_pooled,
+    test_windows,
+)
 from tests.test_families import VIT
 
 BITS = {torch.bfloat16: 8, torch.float16: 11}
@@ -55,8 +62,12 @@ MADE = {
     **chosen(test_encoders.MODELS, "DeepSeek", "DeepSeek's encoder", "Qwen3", "Qwen3's encoder",
              "Gemma 4", "Gemma 4's encoder", "CPUBone", "LowFormer", "CSATv2"),
     **chosen(test_planted_windows.MODELS, "MaxViT", "TinyViT", "Visformer"),
+    **chosen(test_hybrids.MODELS, *test_hybrids.MODELS),
 }  # fmt: skip
 """One small model of every family, and more."""
+
+NARROW = {"Next-ViT": 0.05}
+"""How wide weights are spread in networks that are so wide that 0.1 would be too much."""
 
 SIZED = {"GCViT": (96, 160), "TinyViT": (96, 160), "DaViT": (64, 96), "PVT v2": (64, 96)}
 """Those that do not say what pictures they take."""
@@ -77,7 +88,7 @@ def made(name):
         module = MADE[name]().eval()
         for parameter in module.parameters():
             if parameter.ndim > 1:
-                torch.nn.init.normal_(parameter, std=0.1)
+                torch.nn.init.normal_(parameter, std=NARROW.get(name, 0.1))
     if name in SIZED:
         module.pretrained_cfg = {"input_size": (3, *SIZED[name])}
     return module
