@@ -103,10 +103,13 @@ def block_windows(module: Any, name: str) -> Place | None:
     moved = f", moved by {shift[0]} × {shift[1]}" if any(shift) else ""
     kind = f"windows of {size[0]} × {size[1]}{moved}"
     mask = getattr(block, "attn_mask", None)
-    apart = None if mask is None else mask.detach().cpu() < 0
-    return lambda layout: placed(
-        layout, scale, kind, lambda grid: windows(grid, size, shift=shift), apart
-    )
+
+    def place(layout: TokenLayout) -> Geometry:
+        # Read only here: a module without weights, on no device, has no mask to look at.
+        apart = None if mask is None else mask.detach().cpu() < 0
+        return placed(layout, scale, kind, lambda grid: windows(grid, size, shift=shift), apart)
+
+    return place
 
 
 def partition(module: Any, name: str) -> Place:

@@ -73,6 +73,7 @@ def test_what_has_no_map_is_refused_with_its_reason(name, says):
 
 
 def test_describing_a_name():
+    assert describe("swin_tiny_patch4_window7_224").layers == 12  # its masks hold no numbers
     found = describe("pit_ti_224")
     assert (found.size, found.grid, found.layers) == ((224, 224), (27, 27), 12)
     assert round(found.parameters / 1e6, 1) == 4.8
