@@ -149,6 +149,8 @@ def explain(
         notes.append("a part of the attention may go to padding that the model adds to its grid")
     if chosen.needs_gradient and record.compares_with_itself:
         notes.append("to the model both are the same: the gradient is zero but for rounding")
+    elif chosen.needs_gradient and record.gradient_is_zero:
+        notes.append("the gradient is zero: nothing that this model attends to changes the target")
     if not values.any():
         notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
     on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")

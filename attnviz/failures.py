@@ -12,7 +12,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 def in_words(name: str, tensor: Tensor, error: Exception) -> AttnVizError:
     """The failure of the model of that name on that input."""
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         size = " × ".join(str(side) for side in tensor.shape[-2:])
         return BadOption(
             f"There is too little memory to run {name} on {size} pixels: choose a smaller"
@@ -28,7 +28,7 @@ def in_words(name: str, tensor: Tensor, error: Exception) -> AttnVizError:
     return CaptureFailed(f"{name} failed in its own forward pass: {type(error).__name__}: {error}")
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Python's, the device's, or the processor's allocator's, which has no class of its own."""
     own = isinstance(error, MemoryError | torch.OutOfMemoryError)
     return own or "can't allocate memory" in str(error)

@@ -104,9 +104,8 @@ def compare_maps(
     mode = as_mode(mode)
     for name, value, least in (("steps", steps, 2), ("orders", orders, 2), ("seed", seed, 0)):
         _require_whole(name, value, least)
-    _require_together(vit, record, heats)
+    require_testable(vit, record, heats)
     layout, picture = record.layout, record.view.tensor.to(vit.device)
-    _require_tiled(vit, record)
     patch = picture.shape[2] // layout.grid[0], picture.shape[3] // layout.grid[1]
     bare = baseline_of(picture, baseline, patch)
     watch = Watch.of(vit, record, picture, bare.picture)
@@ -198,8 +197,12 @@ def _require_tiled(vit: LoadedViT, record: AttentionRecord) -> None:
         )
 
 
-def _require_together(vit: LoadedViT, record: AttentionRecord, heats: Sequence[Heatmap]) -> None:
-    """Refuse a map of another picture or of colours, or a record of another model."""
+def require_testable(vit: LoadedViT, record: AttentionRecord, heats: Sequence[Heatmap]) -> None:
+    """Refuse a map of another picture or of colours, or a record of another model.
+
+    Raises BadOption where a map puts no patches in an order that could be tested.
+    """
+    _require_tiled(vit, record)
     if vit.name != record.model:
         raise BadOption(
             f"The record was made by {record.model}, but this model is {vit.name}: give the model"

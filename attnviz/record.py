@@ -208,6 +208,12 @@ class AttentionRecord:
         """Whether the target is a similarity that is 1 already, so that it can only fall."""
         return self.reference is not None and self.score is not None and self.score > 1 - 1e-6
 
+    @property
+    def gradient_is_zero(self) -> bool:
+        """Whether nothing that any layer attends to changes the target, however little."""
+        gradients = [layer.gradient for layer in self.layers if layer.gradient is not None]
+        return bool(gradients) and not any(gradient.any() for gradient in gradients)
+
     def geometry(self, layer: LayerAttention) -> Geometry:
         """What the rows and the columns of one of its layers stand for."""
         return layer.geometry or Geometry(self.layout, self.layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -139,14 +140,12 @@ def _factors(site: AttentionSite, given: tuple[Any, ...], named: dict[str, Any])
     return source
 
 
-def _stamp(module: nn.Module) -> list[tuple[torch.Size, torch.dtype, torch.device, int]]:
-    """Changes when a weight does: its shape, its kind and place, and a checksum of its bits."""
-    return [
-        (
-            weight.shape,
-            weight.dtype,
-            weight.device,
-            int(torch.hash_tensor(weight.detach()).view(torch.int64)),
-        )
-        for weight in module.parameters()
-    ]
+def _stamp(module: nn.Module) -> list[tuple[torch.Size, torch.dtype, torch.device, bytes]]:
+    """Changes when a weight or a buffer does: its shape, its kind and place, or any of its bits."""
+    held = (*module.parameters(), *module.buffers())
+    return [(part.shape, part.dtype, part.device, _digest(part.detach())) for part in held]
+
+
+def _digest(weight: Tensor) -> bytes:
+    bits = weight.cpu().contiguous().flatten().view(torch.uint8)
+    return hashlib.sha256(bits.numpy().data).digest()

@@ -115,6 +115,10 @@ class Product:
         """Each head's mean over all queries and keys: of a product, the product of the means."""
         return (self.outputs.float().mean(1) * self.values.float().mean(1)).sum(-1)
 
+    def any(self) -> bool:
+        """Whether any value is not zero; one of the factors may be zero instead."""
+        return bool(self.outputs.any() and self.values.any())
+
     @property
     def nbytes(self) -> int:
         """Bytes held beside the values, which are the layer's."""

@@ -60,6 +60,10 @@ class Windows:
         """Each head's mean over all queries and keys that meet."""
         return self.map.float().mean((0, 2, 3))
 
+    def any(self) -> bool:
+        """Whether any value is not zero."""
+        return bool(self.map.any())
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""

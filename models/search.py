@@ -11,7 +11,7 @@ from timm.models import list_models
 from attnviz.errors import AttnVizError
 from models.sizes import Size
 from models.timm_adapter import TimmViT, native_size, recipe_of
-from models.timm_names import resolve
+from models.timm_names import may_be_drawn, resolve
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class Found:
 
 
 def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
-    """The names that hold the word, shortest first, and what describes one of them.
+    """The names that hold the word, and what describes one of them.
+
+    Those that can be drawn come first, then the shortest.
 
     A name with the tag of its weights is among them where it is the tag that holds the word: of
     DINO's and MAE's models nothing else says whose they are.
@@ -41,7 +43,7 @@ def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
         for name in list_models(pretrained=True)
         if word in name and word not in name.partition(".")[0]
     ]
-    return sorted(names, key=lambda name: (len(name), name)), describe
+    return sorted(names, key=lambda name: (not may_be_drawn(name), len(name), name)), describe
 
 
 def describe(name: str) -> Found:

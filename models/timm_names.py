@@ -202,6 +202,13 @@ def resolve(name: str) -> TimmName:
     return TimmName(architecture, tag, config.to_dict() if config else {})
 
 
+def may_be_drawn(name: str) -> bool:
+    """Whether a name that timm has is of a family that is drawn; builds nothing."""
+    architecture = name.partition(".")[0]
+    family = model_entrypoint(architecture).__module__.rpartition(".")[2]
+    return family in DRAWN and not why_without(architecture, family)
+
+
 def require_drawable(module: nn.Module, name: str) -> nn.Module:
     """The module as it is, if each of its layers is known to be drawn truthfully.
 

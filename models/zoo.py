@@ -90,7 +90,6 @@ MODELS = {
     "swinv2_tiny_window8_256.ms_in1k": ModelCard("Swin V2-T", WINDOWED, "28 M", "MIT", HUB),
     "maxvit_tiny_tf_224.in1k": ModelCard("MaxViT-T", WINDOWED, "31 M", "Apache-2.0", HUB),
     "davit_tiny.msft_in1k": ModelCard("DaViT-T", WINDOWED, "28 M", "Apache-2.0", HUB),
-    "samvit_base_patch16.sa1b": ModelCard("SAM ViT-B/16", WINDOWED, "90 M", "Apache-2.0", HUB),
     "vit_tiny_patch16_224.augreg_in21k_ft_in1k": ModelCard(
         "ViT-Ti/16, ImageNet", TINY, "6 M", "Apache-2.0", HUB
     ),

@@ -525,3 +525,17 @@ def test_legrad_of_a_model_that_pools_by_attention_is_the_pooler_s(prefix):
     mean = sum(expected) / len(expected)
     mean = mean[-6:] if len(mean) > 6 else mean
     close(attnviz.explain(record, "legrad"), mean, 0)
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_a_target_that_nothing_changes_says_that_its_gradient_is_zero(keep):
+    vit = small_vit()
+    with torch.no_grad():
+        vit.module.head.weight.zero_()  # as some models of timm begin
+    record = attnviz.observe(vit, small_input(), target=CLASS, keep=keep)
+    heat = attnviz.explain(record, "relevance", query="mean")
+    assert heat.values.any()  # each query keeps itself
+    assert any("the gradient is zero" in note for note in heat.notes)
+    sound = attnviz.observe(small_vit(), small_input(), target=CLASS, keep=keep)
+    notes = attnviz.explain(sound, "relevance", query="mean").notes
+    assert not any("gradient is zero" in note for note in notes)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from pathlib import Path
 
 import pytest
 import streamlit as st
@@ -25,7 +26,7 @@ from safetensors.torch import save_file
 
 import models
 from attnviz.errors import BadWeights
-from attnviz.ui import cache, checkpoints
+from attnviz.ui import cache, checkpoints, room
 from attnviz.ui.model_panel import FIT_WORDS
 from models import own_weights
 
@@ -203,6 +204,59 @@ def test_a_search_finds_weights_by_their_tag_and_says_why_there_is_no_map(page, 
     assert loads == ["dinov2-small"]
 
 
+def test_what_can_be_drawn_is_found_first(page):
+    calm(page.text_input(key="search").set_value("tiny").run())  # coat_tiny would be the shortest
+    assert len(found_names(page)) == 6 and "coat" not in texts(page)
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_built(
+    page, loads, monkeypatch
+):
+    monkeypatch.setattr(room, "free_bytes", lambda: 40_000_000_000)
+    calm(page.text_input(key="search").set_value("vit_7b_patch16_dinov3").run())
+    calm(page.button(key="take-vit_7b_patch16_dinov3").click().run())
+    (error,) = page.error
+    assert "stays with DINOv2 ViT-S/14" in error.value
+    assert re.search(r"6,716 million parameters: .* about 53.7 GB, and 40.0 GB are", texts(page))
+    assert loads == ["dinov2-small"]
+
+    def load(name, **_):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes")
+
+    monkeypatch.setattr(models, "load", load)
+    choose_model(page, SMALLER)
+    assert f"There is too little memory for {SMALLER}: choose a smaller one." in texts(page)
+
+
+def test_a_model_to_stay_with_that_is_gone_as_well_ends_in_its_error(page, monkeypatch):
+    tries = []
+
+    def load(name, **_):
+        tries.append(name)
+        raise BadWeights("The hub is far.")
+
+    cache.model.clear()
+    monkeypatch.setattr(models, "load", load)
+    choose_model(page, DISTILLED)
+    assert tries == [DISTILLED, "dinov2-small"]
+    assert "The hub is far." in [error.value for error in page.error]
+    calm(page.slider(key="layer").set_value(0).run())  # what was drawn is still there
+    assert tries == [DISTILLED, "dinov2-small", "dinov2-small"]
+
+
+def test_files_that_cannot_be_read_or_named_are_left_out(tmp_path):
+    for name in ("b", "a", "sub/c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.safetensors").write_bytes(b"?")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.safetensors")).write_bytes(b"?")
+    (tmp_path / "line\nbreak.safetensors").write_bytes(b"?")
+    (tmp_path / "folder.safetensors").mkdir()
+    os.mkfifo(tmp_path / "pipe.safetensors")
+    (tmp_path / "gone.safetensors").symlink_to("nowhere")
+    names = [file.name for file in checkpoints.checkpoints(tmp_path)]
+    assert names == ["a.safetensors", "b.safetensors", "sub/c.safetensors"]
+
+
 def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     page, loads, monkeypatch, tmp_path
 ):
@@ -223,7 +277,7 @@ def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     own = record_on(page).weights
     bad, good = checkpoints.checkpoints(folder)
     calm(chooser.set_value(good).run())
-    assert "good.safetensors" in record_on(page).weights != own
+    assert record_on(page).weights == "Weights of the host's file good.safetensors."
     assert page.toggle(key="random").disabled
     calm(page.selectbox(key="checkpoint").set_value(bad).run())
     (error,) = page.error

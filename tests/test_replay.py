@@ -84,6 +84,8 @@ def test_the_model_is_left_as_found_also_while_it_trains(lean):
     "change",
     [
         lambda layer: layer.attn.qkv.weight.data.zero_(),
+        lambda layer: layer.attn.qkv.weight.data.neg_(),
+        lambda layer: layer.attn.qkv.weight.copy_(layer.attn.qkv.weight.flip(0)),
         lambda layer: layer.attn.double(),
         lambda layer: setattr(layer.attn, "qkv", torch.nn.Linear(24, 72)),
     ],

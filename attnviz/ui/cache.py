@@ -21,11 +21,13 @@ from attnviz.colour import bounded, fit_within
 from attnviz.contract import Box, Fit, LoadedViT, Progress
 from attnviz.errors import BadOption, BadWeights, UnknownName
 from attnviz.explain import Explanation, explain, observe
+from attnviz.failures import is_out_of_memory
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.target import Target
 from attnviz.tokens import Query
 from attnviz.ui.checkpoints import Checkpoint
+from attnviz.ui.room import require_room
 from attnviz.ui.state import Picture
 from models.search import Found, describe
 
@@ -38,13 +40,27 @@ Request = tuple[str, object, tuple[int, int], Fit, object]
 
 @st.cache_resource(max_entries=3, show_spinner=False)
 def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> models.AnyViT:
-    """A loaded model, shared by all sessions; its lock lets one pass run at a time."""
-    if checkpoint is not None:
-        try:
-            return models.load(name, checkpoint=checkpoint.path)
-        except BadWeights as error:  # where the file lies is the host's own business
-            raise BadWeights(error.reason.replace(checkpoint.path, checkpoint.name)) from error
-    return models.load(name, pretrained=not random)
+    """A loaded model, shared by all sessions; its lock lets one pass run at a time.
+
+    Raises:
+        AttnVizError: it cannot be loaded, or there is too little memory for it.
+    """
+    card = models.MODELS.get(name)
+    if card is None or "no network" not in card.source:
+        require_room(name, described(name).parameters)
+    try:
+        if checkpoint is None:
+            return models.load(name, pretrained=not random)
+        vit = models.load(name, checkpoint=checkpoint.path)
+        return replace(vit, weights=f"Weights of the host's file {checkpoint.name}.")
+    except BadWeights as error:  # where a file lies is the host's own business
+        if checkpoint is None:
+            raise
+        raise BadWeights(error.reason.replace(checkpoint.path, checkpoint.name)) from error
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise BadOption(f"There is too little memory for {name}: choose a smaller one.") from error
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)

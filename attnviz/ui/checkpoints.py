@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 
 SETTING = "ATTNVIZ_CHECKPOINTS"
 """The environment variable with the folder; unset, nothing is offered."""
@@ -33,12 +33,39 @@ def checkpoint_folder() -> Path | None:
 
 
 def checkpoints(folder: Path) -> list[Checkpoint]:
-    """The safetensors files in it, by name; none that a link leads out of the folder for."""
-    root = folder.resolve()
-    found = []
-    for path in islice(sorted(root.rglob("*.safetensors")), MOST):
-        if path.is_file() and path.resolve().is_relative_to(root):
-            stat = path.stat()
-            name = path.relative_to(root).as_posix()
-            found.append(Checkpoint(str(path), name, stat.st_size, stat.st_mtime_ns))
-    return found
+    """The safetensors files in it, by name; none that a link leads out of the folder for.
+
+    What cannot be read, or has a name that cannot be shown, is left out.
+    """
+    root, found = folder.resolve(), []
+    for parent, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(parent, name)
+            if (
+                path.suffix == ".safetensors"
+                and _can_be_shown(name)
+                and path.resolve().is_relative_to(root)
+                and (entry := _as_file(path, root)) is not None
+            ):
+                found.append(entry)
+        if len(found) >= MOST:
+            break
+    return sorted(found, key=lambda file: file.name)[:MOST]
+
+
+def _can_be_shown(name: str) -> bool:
+    try:
+        return name.encode().decode().isprintable()
+    except UnicodeEncodeError:
+        return False
+
+
+def _as_file(path: Path, root: Path) -> Checkpoint | None:
+    try:
+        stat = path.stat()
+    except OSError:  # gone since, or not for this process to look at
+        return None
+    if not S_ISREG(stat.st_mode) or not os.access(path, os.R_OK):
+        return None
+    return Checkpoint(str(path), path.relative_to(root).as_posix(), stat.st_size, stat.st_mtime_ns)

@@ -9,6 +9,7 @@ import models
 from attnviz.contract import Fit
 from attnviz.errors import AttnVizError, UnsupportedModel
 from attnviz.ui import cache
+from attnviz.ui.checkpoints import checkpoint_folder
 from attnviz.ui.model_choice import Choice, choose, go_back_to
 
 FIT_WORDS: dict[Fit, str] = {
@@ -45,7 +46,10 @@ def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
 
 
 def _load(status: Place) -> tuple[models.AnyViT, Choice]:
-    """A loaded model. One that cannot be loaded leaves the choice at the one before it."""
+    """A loaded model. One that cannot be loaded leaves the choice at the one before it.
+
+    Raises AttnVizError where that one cannot be loaded any more either.
+    """
     if stays := st.session_state.pop("model_stays", None):
         go_back_to(stays)
     choice = choose()
@@ -61,7 +65,8 @@ def _load(status: Place) -> tuple[models.AnyViT, Choice]:
 
 def _stay(wanted: Choice, error: AttnVizError) -> None:
     """Start the page anew with the last model that could be loaded, if there is one."""
-    kept: Choice | None = st.session_state.get("model_loaded")
+    # Only once: what cannot be loaded either, by now, is no place to stay at.
+    kept: Choice | None = st.session_state.pop("model_loaded", None)
     if kept is None:
         return
     said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."
@@ -75,6 +80,8 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
         said += (
             f" To see {wanted.label} untrained, switch on *Random weights* before you choose it."
         )
+        if checkpoint_folder() is not None:
+            said += " Then a file of weights for it can be chosen too."
     st.session_state.model_error = said
     st.session_state.model_why = getattr(error, "reason", str(error))
     st.session_state.model_stays = kept

@@ -36,7 +36,7 @@ from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.query_panel import choose_query
 from attnviz.ui.sinks_panel import leave_out_sinks
-from attnviz.ui.state import Picture, sample_picture
+from attnviz.ui.state import Picture, plain, sample_picture
 from attnviz.ui.target_panel import Wish, choose_target
 from attnviz.ui.trust_panel import show_trust
 
@@ -160,7 +160,7 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     """Everything that is drawn of one picture; only a new target asks for another pass."""
     record = seen.record
     if record.random:
-        st.warning(record.weights, icon=":material/casino:")
+        st.warning(plain(record.weights), icon=":material/casino:")
     asked = choose_method(record)
     ground = Ground.of(record)
     method = METHODS[asked.method]
@@ -295,4 +295,4 @@ def _show_provenance(record: AttentionRecord) -> None:
     named = ", ".join(f"**{label}** {share:.0%}" for label, _, share in record.predictions)
     says = f" It says: {named}." if named else ""
     seen = f" Seen as {record.input_words} (width × height)."
-    st.caption(f"**{record.model}** on {record.device}. {record.weights}{seen}{says}")
+    st.caption(f"**{record.model}** on {record.device}. {plain(record.weights)}{seen}{says}")

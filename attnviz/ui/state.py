@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import cast
 
@@ -117,3 +118,8 @@ def note_shown(name: str, value: object) -> None:
 def verbatim(text: str) -> str:
     """A stranger's text, a file's name say, so that none of it is read as Markdown."""
     return f"`{text.replace('`', chr(39))}`"
+
+
+def plain(text: str) -> str:
+    """The same within a sentence: each sign that Markdown would read is escaped."""
+    return re.sub(r"([\\`*_\[\]<>~$:])", r"\\\1", text)

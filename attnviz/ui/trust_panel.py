@@ -11,7 +11,7 @@ from attnviz.curve_figure import curve_figure
 from attnviz.curves import MODES, Mode
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation
-from attnviz.faithfulness import Faithfulness, faithfulness
+from attnviz.faithfulness import Faithfulness, faithfulness, require_testable
 from attnviz.record import AttentionRecord
 from attnviz.ui.figure_files import FORMATS, offer_file
 
@@ -46,6 +46,11 @@ def show_trust(
         "are taken from the picture, sooner than when patches go in random order. A lower "
         "resolution is quicker; any other choice stops the test."
     )
+    try:
+        require_testable(vit, record, [heat])
+    except BadOption as error:
+        st.info(str(error), icon=":material/block:")
+        return
     mode: Mode = st.radio(
         "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
     )
