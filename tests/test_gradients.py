@@ -13,7 +13,7 @@ from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.methods import gradients
 from attnviz.record import LayerAttention, Maps, Product
 from tests import gradient_twin
-from tests.conftest import PREFIXES, small_input, small_module
+from tests.conftest import PREFIXES, small_input, small_module, small_vit
 from tests.gradient_twin import Twin
 
 KEEPS = ("maps", "factors")

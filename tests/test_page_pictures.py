@@ -18,10 +18,11 @@ from page_visit import (
     visit,
     widget,
 )
+from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from attnviz.images.limits import MAX_FILE
 from attnviz.samples import SAMPLES
-from attnviz.ui import cache
+from attnviz.ui import cache, uploader
 from attnviz.ui.state import verbatim
 
 
@@ -161,3 +162,34 @@ def test_a_listed_file_whose_event_was_lost_is_shown_all_the_same(page):
     calm(page.run())
     assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
     assert first.credit not in texts(page)
+
+
+@pytest.mark.parametrize("cut", ["open_image", "show_picture"])
+def test_a_file_whose_run_was_cut_off_while_it_was_opened_is_shown_all_the_same(
+    page, monkeypatch, cut
+):
+    # Streamlit ends a run by StopException where another one follows, also amid a callback.
+    real, cuts = getattr(uploader, cut), iter([True])
+
+    def interrupted(*given):
+        if next(cuts, False):
+            raise StopException
+        return real(*given)
+
+    first = page.session_state.picture
+    monkeypatch.setattr(uploader, cut, interrupted)
+    upload(page, "mine.png", png((96, 64)))
+    calm(page.run())
+    assert next(cuts, "it was") == "it was"
+    assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
+    assert first.credit not in texts(page)
+
+
+def test_a_file_whose_removal_was_lost_is_not_shown_any_more(page):
+    first = page.session_state.picture
+    upload(page, "mine.png", png((96, 64)))
+    mine = page.session_state.picture
+    calm(page.file_uploader[0].set_value(None).run())
+    page.session_state.picture, page.session_state.handled = mine, "the file"
+    calm(page.run())
+    assert first.credit in texts(page) and "mine.png" not in texts(page)

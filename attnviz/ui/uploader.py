@@ -36,10 +36,14 @@ def show_uploader() -> None:
 
 
 def catch_up() -> None:
-    """Show a file that is listed but was not handled: among quick events one can be lost."""
+    """Handle what the widget lists, or lists no more, if that was not done.
+
+    Among quick events one can be lost, and a run that another one follows is cut off in the middle.
+    """
     listed = st.session_state.get(_key())
-    file = getattr(listed, "file_id", None)
-    if hasattr(listed, "getvalue") and file != st.session_state.get("handled"):
+    if listed is not None and not hasattr(listed, "getvalue"):
+        return  # a name without a file, of a server before this
+    if getattr(listed, "file_id", None) != st.session_state.get("handled"):
         _show_upload(_key())
         st.rerun()
 
@@ -62,6 +66,7 @@ def lists_file() -> bool:
 def empty_uploader() -> None:
     """Let the widget list nothing."""
     st.session_state.uploader = number() + lists_file()
+    st.session_state.handled = None
 
 
 def find_upload(*, alone: bool) -> None:
@@ -88,18 +93,20 @@ def _show_upload(key: str) -> None:
     state = st.session_state
     if key != _key():  # of an uploader that was emptied
         return
-    state.handled = getattr(state[key], "file_id", None)
-    if state[key] is None:
-        state.removed = picture(), 0
+    if (listed := state[key]) is None:
+        if (shown := picture()) is not None and shown.sample is None:
+            state.removed = shown, 0
         show_sample(state.last_sample)
-        return
-    data, name = state[key].getvalue(), verbatim(state[key].name)
-    try:
-        image = open_image(data)
-    except BadImage as error:
-        if kept := state.get("removed"):
-            show_picture(kept[0])
-        empty_uploader()
-        complain(str(error).replace("This file", name, 1))
-        return
-    show_picture(Picture.of_bytes(name, data, image))
+    else:
+        data, name = listed.getvalue(), verbatim(listed.name)
+        try:
+            image = open_image(data)
+        except BadImage as error:
+            if kept := state.get("removed"):
+                show_picture(kept[0])
+            empty_uploader()
+            complain(str(error).replace("This file", name, 1))
+            return
+        show_picture(Picture.of_bytes(name, data, image))
+    # Last of all: where this is cut off, as by a run that follows, `catch_up` does it again.
+    state.handled = getattr(listed, "file_id", None)
