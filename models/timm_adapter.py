@@ -135,7 +135,7 @@ class TimmViT:
 
     @property
     def _way_out(self) -> str:
-        if "dynamic_img_size" in self._family.options:
+        if self._family.resizes:
             return "make it with dynamic_img_size=True, or resize"
         return "resize the picture, or load the model with image_size=(rows, cols)"
 

@@ -106,9 +106,7 @@ def _image_size(module: Any) -> Size:
     embeds = [getattr(module, "patch_embed", None), *getattr(module, "patch_embeds", ())]
     embed = next((each for each in embeds if each is not None), None)
     said = getattr(embed, "img_size", getattr(module, "img_size", None))
-    if said is None:
-        said = getattr(module, "pretrained_cfg", {}).get("input_size", (3, 224, 224))[1:]
-    return said[0], said[1]
+    return said_size(module) if said is None else (said[0], said[1])
 
 
 def _volo_native(module: Any) -> Size:
@@ -122,7 +120,7 @@ VIT = Family(
     native=_native,
     any_size=lambda module: bool(module.dynamic_img_size),
     places={r"blocks\.\d+\.attns\.": side_by_side},
-    options={"dynamic_img_size": True},
+    resizes=True,
 )
 FIXED = Family(patch=_of_patch_embed, native=_native)
 

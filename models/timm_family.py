@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -37,8 +37,8 @@ class Family:
     """
     prefix: tuple[str, ...] | None = None
     """The tokens before the patches, where the module does not say."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What it is made with."""
+    resizes: bool = False
+    """Whether it takes any size if it is made with dynamic_img_size=True."""
     reads_tokens: Callable[[Any], bool] = lambda module: True
     """Whether its head reads the last layer's tokens as they are, not merged or projected."""
 

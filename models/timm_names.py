@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -24,62 +23,10 @@ from attnviz.errors import BadOption, UnknownName, UnsupportedModel, unknown
 from models import dinov2_small, own_weights
 from models.sizes import Size
 from models.timm_attention import ATTENTION
+from models.timm_drawn import DRAWN, RESIZED
 from models.timm_families import FAMILIES
 from models.timm_radio import Rename, is_radio, renaming, require_its_size
 from models.timm_without import PARTS, WITHIN, WITHOUT, why_without
-
-DRAWN: Mapping[str, dict[str, Any]] = {
-    "vision_transformer": {"dynamic_img_size": True},
-    "deit": {"dynamic_img_size": True},
-    "vision_transformer_hybrid": {"dynamic_img_size": True},
-    "eva": {"dynamic_img_size": True},
-    "vision_transformer_relpos": {},
-    "naflexvit": {},
-    "beit": {},
-    "cait": {},
-    "convit": {},
-    "xcit": {},
-    "volo": {},
-    "tnt": {},
-    "pit": {},
-    "vision_transformer_sam": {},
-    "swin_transformer": {},
-    "swin_transformer_v2": {},
-    "swin_transformer_v2_cr": {},
-    "gcvit": {},
-    "davit": {},
-    "maxxvit": {},
-    "nest": {},
-    "pvt_v2": {},
-    "twins": {},
-    "visformer": {},
-    "tiny_vit": {},
-    "crossvit": {},
-    "mvitv2": {},
-    "hiera": {},
-    "hieradet_sam2": {},
-    "csatv2": {},
-    "cpubone": {},
-    "lowformer": {},
-    "deepseek_vit": {},
-    "qwen3_vit": {},
-    "gemma4_vit": {},
-    "levit": {},
-    "mobilenetv3": {},
-    "mobilenetv5": {},
-    "fastvit": {},
-    "mobilevit": {},
-    "metaformer": {},
-    "efficientformer": {},
-    "efficientformer_v2": {},
-    "nextvit": {},
-    "efficientvit_msra": {},
-    "shvit": {},
-    "iformer": {},
-    "byoanet": {},
-    "vitamin": {"dynamic_img_size": True},
-}
-"""timm's modules whose models are drawn, and what these are made with."""
 
 ATTENDING = r"attn(_in|_out|_downsample)?|self_attn|e_mhsa|token_mixer"
 """What parts are called that attend, or stand where others do."""
@@ -137,8 +84,8 @@ class TimmName:
         """
         if self.made_for is not None:
             options["img_size"] = self.made_for
-        if not self._is_radio:
-            options = {**DRAWN[self.family], **options}
+        if self.family in RESIZED and not self._is_radio:
+            options = {"dynamic_img_size": True, **options}
         module = timm.create_model(str(self), pretrained=False, **options)
         return require_drawable(module, self.architecture)
 

@@ -95,7 +95,7 @@ MODELS = {
     ),
     "deit_tiny_patch16_224.fb_in1k": ModelCard("DeiT-Ti/16", TINY, "6 M", "Apache-2.0", HUB),
 }
-"""Name → card. `load` takes any other model of the families in `timm_names.DRAWN` as well."""
+"""Name → card. `load` takes any other model of the families in `timm_drawn.DRAWN` as well."""
 
 
 def load(
