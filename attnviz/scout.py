@@ -186,9 +186,7 @@ class _Scouting(TorchFunctionMode):
             windows=value.shape[1],
             queries=len(said["query"]),
             keys=len(said["key"]) + said["add_zero_attn"] + (said["bias_k"] is not None),
-            values=rearrange(
-                value if value.ndim == 3 else value[:, None], "key row ch -> row key ch"
-            ),
+            values=rearrange(value, "key row ch -> row key ch"),
             fed=[] if layer is None else [Fed(layer)],
             projection=layer,
         )

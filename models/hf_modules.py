@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,11 +15,10 @@ from attnviz.errors import UnsupportedModel
 from attnviz.tokens import TokenLayout, prefix_names
 from models.locks import lock_of
 from models.preprocess import Recipe, noise
-from models.sizes import Size
-from models.torch_plan import IMAGENET, Asked, Plan, named, probe_size, sites_in, watch
+from models.sizes import pair
+from models.torch_plan import CLIP, IMAGENET, Asked, Plan, named, probe_size, sites_in, watch
 
 PACKAGE = "transformers.models."
-CLIP = Recipe(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 HALF = Recipe(crop_mode="squash")  # 0.5 for each colour
 EAGER, FUSED = "eager", "sdpa"
 
@@ -143,7 +142,7 @@ def _path(module: nn.Module) -> str:
 
 def _plan(module: nn.Module, name: str, base: Any, head: Head | None) -> Plan:
     kind, config = ENCODERS[_path(base)], base.config
-    made_for, patch = _pair(config.image_size), _pair(config.patch_size)
+    made_for, patch = pair(config.image_size), pair(config.patch_size)
     grid = (made_for[0] // patch[0], made_for[1] // patch[1])
     native = (grid[0] * patch[0], grid[1] * patch[1])
     # Positions are resampled from a square grid whatever theirs is, and not at all to another grid
@@ -184,7 +183,8 @@ def _plan(module: nn.Module, name: str, base: Any, head: Head | None) -> Plan:
 
 
 @contextmanager
-def _fused(config: Any) -> Any:
+def _fused(config: Any) -> Iterator[None]:
+    """Within, its layers call the fused kernel; afterwards what they called before."""
     before = config._attn_implementation
     config._attn_implementation = FUSED
     try:
@@ -248,7 +248,3 @@ def _classes(module: Any, head: Head | None) -> tuple[str, ...]:
     labels = [str(module.config.id2label[number]) for number in range(module.num_labels)]
     placeholders = all(re.fullmatch(r"LABEL_\d+", label) for label in labels)
     return named(len(labels)) if placeholders else tuple(labels)
-
-
-def _pair(size: Any) -> Size:
-    return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 
 from attnviz.contract import Readout
 from attnviz.tokens import TokenLayout
-from models.hf_modules import CLIP
 from models.preprocess import RESAMPLING, Recipe, noise
 from models.timm_adapter import TimmViT, native_size, recipe_of
 from models.timm_names import require_drawable
-from models.torch_plan import Asked, Plan, sites_in, tensor_in, watch
+from models.torch_plan import CLIP, Asked, Plan, sites_in, tensor_in, watch
 
 TOWER = "open_clip.transformer.VisionTransformer"
 OF_TIMM = "open_clip.timm_model.TimmModel"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from attnviz.errors import BadOption
 
 Size = tuple[int, int]
-"""(rows, cols) in pixels."""
+"""(rows, cols): in pixels, or in cells where a grid or a window is meant."""
+
+
+def pair(size: Any) -> Size:
+    """(rows, cols) of what networks keep as one number or as two."""
+    return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
 
 
 def as_size(image_size: object) -> Size:

@@ -40,10 +40,8 @@ from timm.models.vision_transformer_relpos import RelPosAttention
 from torch import nn
 
 from attnviz.contract import AttentionSite
-from attnviz.geometry import Geometry
-from attnviz.tokens import TokenLayout
 from models.timm_families import FAMILIES
-from models.timm_family import place_of
+from models.timm_family import Place, place_of
 from models.timm_hybrid_kinds import HYBRID_KINDS
 from models.timm_kind import UNFUSED, Kind
 
@@ -60,7 +58,7 @@ def _pooled(module: Any) -> Kind:
     return Kind(fused_switch=None, adds_queries=module.residual_pooling)
 
 
-CONVOLVED = Kind(after_mix="o_proj", projection="o_proj", channels_first=True)
+CELL_WISE = Kind(after_mix="o_proj", projection="o_proj", channels_first=True)
 NORMED = Kind(after_mix="norm")
 
 ATTENTION: Mapping[type[nn.Module], Kind | Callable[[Any], Kind]] = {
@@ -91,8 +89,8 @@ ATTENTION: Mapping[type[nn.Module], Kind | Callable[[Any], Kind]] = {
     ),
     convit.GPSA: Kind(fused_switch=None, is_operand=True),
     convit.MHSA: UNFUSED,
-    cpubone.ConvAttention: CONVOLVED,
-    lowformer.ConvAttention: CONVOLVED,
+    cpubone.ConvAttention: CELL_WISE,
+    lowformer.ConvAttention: CELL_WISE,
     gemma4_vit.Gemma4Attention: Kind(after_mix="o_proj", projection="o_proj.linear"),
     hiera.MaskUnitAttention: _mask_units,
     hieradet_sam2.MultiScaleAttention: Kind(),
@@ -129,7 +127,7 @@ def site_of(
     name: str,
     module: Any,
     block: nn.Module | None,
-    geometry: Callable[[TokenLayout], Geometry] | None,
+    geometry: Place | None,
 ) -> AttentionSite:
     """One attention module of `ATTENTION`, as the capture asks for it."""
     kind = kind_of(module)

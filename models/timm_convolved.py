@@ -12,6 +12,7 @@ from torch import nn
 
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
+from models.cells import share_of
 from models.sizes import Size
 from models.timm_family import Family, Place, said_size
 
@@ -41,15 +42,14 @@ def on_stage(module: Any, name: str) -> Place:
     shrunk = getattr(module.get_submodule(name), "att_stride", 1) > 1
 
     def place(layout: TokenLayout) -> Geometry:
-        (all_rows, all_cols) = layout.grid
-        rows, cols = all_rows // times, all_cols // times
+        rows, cols = (side // times for side in layout.grid)
         tokens = TokenLayout((), (rows, cols))
         return Geometry(
             tokens,
             tokens,
             f"all tokens of stage {stage}" + f", shrunk to {rows} × {cols}" * shrunk,
             branch=name if shrunk else f"stage {stage}",
-            place=(0.0, 0.0, cols * times / all_cols, rows * times / all_rows),
+            place=share_of(tokens.grid, (times, times), layout),
         )
 
     return place

@@ -19,10 +19,10 @@ from torch.nn import functional as F
 
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
+from models.cells import coarser, share_of, windows
 from models.sizes import Size
 from models.timm_family import Place
 from models.timm_hybrid_kinds import HYBRID_KINDS
-from models.timm_windows import windows
 
 Scale = tuple[float, float]
 """How many cells of a stage, in a row, one query and one key are wide."""
@@ -207,22 +207,15 @@ def _place(
     asks, answers = (int(pixels * scale / unit) for scale in _scale(module.get_submodule(name)))
 
     def place(layout: TokenLayout) -> Geometry:
-        queries, keys = _grid(layout, asks), _grid(layout, answers)
-        (rows, cols), (all_rows, all_cols) = keys, layout.grid
+        queries, keys = coarser(layout.grid, asks), coarser(layout.grid, answers)
         whole = Geometry(
             TokenLayout((), queries),
             TokenLayout((), keys),
             f"all tokens of stage {stage}",
             branch=branch,
             widths=(asks, answers),
-            place=(0.0, 0.0, cols * answers / all_cols, rows * answers / all_rows),
+            place=share_of(keys, (answers, answers), layout),
         )
         return arranged(whole)
 
     return place
-
-
-def _grid(layout: TokenLayout, scale: int) -> Size:
-    """(rows, cols) of cells `scale` times as wide as the layout's; a rest of it counts."""
-    rows, cols = (-(-side // scale) for side in layout.grid)
-    return rows, cols

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,9 +9,9 @@ from torch import nn
 
 from attnviz.geometry import WHOLE, Geometry, one_window
 from attnviz.tokens import TokenLayout
+from models.cells import coarser
 from models.sizes import Size
-
-Place = Callable[[TokenLayout], Geometry]
+from models.timm_family import Place
 
 
 def whole(_: nn.Module, __: str) -> None:
@@ -82,7 +81,7 @@ def pit_stage(module: Any, name: str) -> Place:
     cell = stride * 2**stage
 
     def place(layout: TokenLayout) -> Geometry:
-        rows, cols = (-(-side // 2**stage) for side in layout.grid)
+        rows, cols = coarser(layout.grid, 2**stage)
         tokens = TokenLayout(layout.prefix, (rows, cols))
         start = (patch - cell) / 2
         height, width = embed.img_size

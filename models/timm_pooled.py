@@ -12,20 +12,16 @@ from torch import nn
 
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
-from models.sizes import Size
+from models.cells import share_of, windows
+from models.sizes import Size, pair
 from models.timm_family import Family, Place, said_size
-from models.timm_windows import windows
-
-
-def _pair(size: Any) -> Size:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
 def pooled(grid: Size, pool: Any) -> Size:
     """The grid that a pooling, or a convolution in its place, makes of another; itself for None."""
     if pool is None:
         return grid
-    kernel, stride, padding = map(_pair, (pool.kernel_size, pool.stride, pool.padding))
+    kernel, stride, padding = map(pair, (pool.kernel_size, pool.stride, pool.padding))
     rows, cols = (
         (side + 2 * around - wide) // step + 1
         for side, wide, step, around in zip(grid, kernel, stride, padding, strict=True)
@@ -34,7 +30,7 @@ def pooled(grid: Size, pool: Any) -> Size:
 
 
 def _stride(pool: Any) -> Size:
-    return (1, 1) if pool is None else _pair(pool.stride)
+    return (1, 1) if pool is None else pair(pool.stride)
 
 
 def mvit(module: Any, name: str) -> Place:
@@ -51,18 +47,16 @@ def mvit(module: Any, name: str) -> Place:
         for pool in before:
             grid, scale = pooled(grid, pool), _times(scale, _stride(pool))
         asking, answering = pooled(grid, attn.pool_q), pooled(grid, attn.pool_k)
-        high, wide = _times(scale, _stride(attn.pool_k))
-        (rows, cols), (all_rows, all_cols) = answering, layout.grid
         stage = name.split(".")[1]
         words = f"all tokens of stage {stage}"
         if asking != answering:
-            words += f", to keys pooled to {rows} × {cols}"
+            words += f", to keys pooled to {answering[0]} × {answering[1]}"
         return Geometry(
             TokenLayout(layout.prefix, asking),
             TokenLayout(layout.prefix, answering),
             words,
             branch=f"stage {stage}",
-            place=(0.0, 0.0, cols * wide / all_cols, rows * high / all_rows),
+            place=share_of(answering, _times(scale, _stride(attn.pool_k)), layout),
         )
 
     return place
@@ -85,7 +79,7 @@ def hieradet(module: Any, name: str) -> Place:
     number = int(name.split(".")[1])
     block = module.blocks[number]
     down = [each.q_stride or (1, 1) for each in module.blocks]
-    before, size = (1, 1), _pair(block.window_size)
+    before, size = (1, 1), pair(block.window_size)
     for each in down[:number]:
         before = _times(before, each)
     high, wide = down[number]
@@ -108,7 +102,7 @@ def hieradet(module: Any, name: str) -> Place:
 
 
 def _hieradet_patch(module: Any) -> Size:
-    return _pair(module.patch_embed.proj.stride)
+    return pair(module.patch_embed.proj.stride)
 
 
 def _hieradet_step(module: Any) -> Size:

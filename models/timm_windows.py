@@ -3,65 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
-
-import torch
-from einops import rearrange
-from jaxtyping import Bool, Int
-from torch import Tensor
-from torch.nn import functional as F
 
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
-from models.sizes import Size
-
-Place = Callable[[TokenLayout], Geometry]
-
-
-def windows(
-    grid: Size,
-    size: Size,
-    *,
-    shift: Size = (0, 0),
-    strided: bool = False,
-    padded_first: bool = False,
-) -> Int[Tensor, "window place"]:
-    """The number of the cell at each place of each window; -1 for padding below and to the right.
-
-    A shift rolls the grid up and to the left first, or after the padding. Strided windows take
-    every so-manieth cell: `size` of them in each direction, spread over the whole grid.
-    """
-    cells = rearrange(torch.arange(grid[0] * grid[1]), "(row col) -> row col", row=grid[0])
-    moved = (-shift[0], -shift[1])
-    below, right = -grid[0] % size[0], -grid[1] % size[1]
-    cells = cells if padded_first else cells.roll(moved, (0, 1))
-    cells = F.pad(cells, (0, right, 0, below), value=-1)
-    cells = cells.roll(moved, (0, 1)) if padded_first else cells
-    axes = "(high row) (wide col)" if strided else "(row high) (col wide)"
-    pattern = f"{axes} -> (row col) (high wide)"
-    return rearrange(cells, pattern, high=size[0], wide=size[1])
-
-
-def stage_layout(layout: TokenLayout, scale: int) -> TokenLayout:
-    """The tokens of a stage whose cells are `scale` times as wide; a rest of the grid counts."""
-    rows, cols = (-(-side // scale) for side in layout.grid)
-    return TokenLayout((), (rows, cols))
-
-
-def placed(
-    layout: TokenLayout,
-    scale: int,
-    kind: str,
-    cells: Callable[[Size], Int[Tensor, "window place"]] | None = None,
-    apart: Bool[Tensor, "window query key"] | None = None,
-) -> Geometry:
-    """What a layer of a stage stands for: all its tokens, or windows of its cells."""
-    tokens = stage_layout(layout, scale)
-    at = None if cells is None else cells(tokens.grid)
-    (rows, cols), (all_rows, all_cols) = tokens.grid, layout.grid
-    place = (0.0, 0.0, cols * scale / all_cols, rows * scale / all_rows)
-    return Geometry(tokens, tokens, kind, at, at, place=place, apart=apart)
+from models.cells import placed, windows
+from models.sizes import pair
+from models.timm_family import Place
 
 
 def _numbers(name: str) -> list[int]:
@@ -79,10 +27,6 @@ def first_stage(module: Any) -> int:
     return _numbers(next(names))[0]
 
 
-def _pair(size: Any) -> Size:
-    return (size, size) if isinstance(size, int) else (size[0], size[1])
-
-
 def in_stage(module: Any, name: str) -> Place:
     """All tokens of a stage attend to all."""
     scale = _stage_scale(module, name)
@@ -95,8 +39,8 @@ def block_windows(module: Any, name: str) -> Place | None:
     Swin's mask is 0 for pairs that lie side by side in the picture, and −100 for the others.
     """
     block = module.get_submodule(name.rpartition(".")[0])
-    size = _pair(block.window_size)
-    shift = _pair(getattr(block, "shift_size", 0))
+    size = pair(block.window_size)
+    shift = pair(getattr(block, "shift_size", 0))
     scale = 1 if name.startswith("blocks.") else _stage_scale(module, name)
     if size == (0, 0):  # SAM's word for all tokens
         return None
@@ -115,7 +59,7 @@ def block_windows(module: Any, name: str) -> Place | None:
 def partition(module: Any, name: str) -> Place:
     """MaxViT's windows, and its windows of cells that are spread over the whole grid."""
     part = module.get_submodule(name.rpartition(".")[0])
-    size, scale = _pair(part.partition_size), _stage_scale(module, name)
+    size, scale = pair(part.partition_size), _stage_scale(module, name)
     strided = not part.partition_block
     kind = f"windows of {size[0]} × {size[1]}" + (" cells, spread over the grid" * strided)
     return lambda layout: placed(
@@ -131,7 +75,7 @@ def coat_or_max(module: Any, name: str) -> Place:
 def nest_blocks(module: Any, name: str) -> Place:
     """NesT's blocks are windows of a level's grid."""
     level = module.get_submodule(name.partition(".transformer_encoder")[0])
-    size, scale = _pair(level.block_size), _stage_scale(module, name)
+    size, scale = pair(level.block_size), _stage_scale(module, name)
     kind = f"windows of {size[0]} × {size[1]}"
     return lambda layout: placed(layout, scale, kind, lambda grid: windows(grid, size))
 

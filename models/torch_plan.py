@@ -20,6 +20,7 @@ from models.sizes import Size
 Run = Callable[[Tensor], Any]
 
 IMAGENET = Recipe(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), interpolation="bilinear")
+CLIP = Recipe(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 UNKNOWN_RECIPE = (
     "How it wants its pictures is not known: they are normalised with ImageNet's mean and std"
     " unless mean= and std= are given."

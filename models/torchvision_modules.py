@@ -20,10 +20,10 @@ from torchvision.models.vision_transformer import VisionTransformer
 from attnviz.contract import AttentionSite, Readout
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
+from models.cells import coarser, placed, windows
 from models.labels import class_names
 from models.preprocess import Recipe
 from models.sizes import Size
-from models.timm_windows import placed, windows
 from models.torch_plan import IMAGENET, Asked, Plan
 
 WINDOWED = {ShiftedWindowAttention, ShiftedWindowAttentionV2}
@@ -34,7 +34,7 @@ def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan | None:
     if type(module) is VisionTransformer:
         return _vit(module)
     if type(module) is SwinTransformer and _attentions(module):
-        return _swin(module, asked)
+        return _swin(module)
     return None
 
 
@@ -72,7 +72,7 @@ def _attentions(module: nn.Module) -> list[tuple[str, Any]]:
     return found if all(type(part) in WINDOWED for _, part in found) else []
 
 
-def _swin(module: Any, asked: Asked) -> Plan:
+def _swin(module: Any) -> Plan:
     """Windows; any multiple of the patch will do, since the grid is padded to whole windows.
 
     The size that it was made for is not kept: the one at which the last stage is a single window,
@@ -119,7 +119,7 @@ def _windows(part: Any, stage: int, layout: TokenLayout) -> Geometry:
     """The grid is padded first, then moved, and not at all where one window spans it."""
     size: Size = (part.window_size[0], part.window_size[1])
     scale = 2**stage
-    rows, cols = (-(-side // scale) for side in layout.grid)
+    rows, cols = coarser(layout.grid, scale)
     down, across = (
         0 if step >= side else moved
         for step, side, moved in zip(size, (rows, cols), part.shift_size, strict=True)

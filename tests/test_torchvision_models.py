@@ -17,7 +17,7 @@ import models
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
-from models.timm_windows import windows
+from models.cells import windows
 
 VIT = {"image_size": 32, "patch_size": 8, "num_layers": 2, "num_heads": 4, "hidden_dim": 24, "mlp_dim": 32, "num_classes": 5}  # fmt: skip
 SWIN = {"patch_size": [4, 2], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "num_classes": 5}  # fmt: skip

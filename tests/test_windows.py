@@ -23,7 +23,7 @@ from attnviz.tokens import TokenLayout
 from attnviz.ui.cache import _tiles
 from attnviz.verify import verify
 from attnviz.windows import in_windows
-from models.timm_windows import windows
+from models.cells import windows
 from tests import oracles
 
 STAGES = {"depths": (2, 2), "num_heads": (2, 4), "num_classes": 5}
