@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
+from attnviz.contract import AttentionSite, Prediction, Readout, View
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.tokens import TokenLayout
 from models.labels import class_names, top_classes
 from models.locks import lock_of
-from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
+from models.preprocess import Recipe, noise, require_input, view_of_input, view_of_picture
 from models.sizes import Size, as_size
 from models.vit import ViT
 
@@ -37,6 +37,12 @@ class OwnViT:
             raise UnsupportedModel(
                 f"{self.name} takes {self.module.input_shape[0]} channels; a picture has 3, or 1"
                 " when it is grey."
+            )
+        outputs = len(self._unlabelled)
+        if self.labels and len(self.labels) != outputs:
+            raise BadOption(
+                f"{len(self.labels)} classes came, but {self.name} has {outputs}: give as many, or"
+                " leave them out."
             )
 
     @property
@@ -102,9 +108,7 @@ class OwnViT:
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of its outputs; () without a classifier."""
-        if not isinstance(self.module.head, nn.Linear):
-            return ()
-        return self.labels or class_names(self.module.head.out_features)
+        return self.labels or self._unlabelled
 
     def layout(self, height: int, width: int) -> TokenLayout:
         """The module's own layout.
@@ -126,17 +130,12 @@ class OwnViT:
             BadOption: `aspect`, which needs a model that takes any size.
             UnknownName: there is no such `fit`.
         """
-        fit = as_fit(fit)
-        if fit == "aspect":
-            raise BadOption(
-                f"{self.name} takes only {self.image_size[0]} × {self.image_size[1]} pixels, so the"
-                " fit 'aspect' does not work: use 'pad', 'squash' or 'crop'."
-            )
         if self._channels == 1:
             image = image.convert("L")
-        pixels, box = fit_image(image, self.image_size, fit=fit, recipe=self.recipe)
-        tensor = normalise(pixels, self.recipe)[:, : self._channels]
-        return View(self._placed(tensor), pixels, box, fit)
+        view = view_of_picture(
+            image, fit, name=self.name, size=self.image_size, step=None, recipe=self.recipe
+        )
+        return replace(view, tensor=self._placed(view.tensor[:, : self._channels]))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, normalised; its box is the input itself.
@@ -145,10 +144,9 @@ class OwnViT:
             BadOption: it has another shape or type than the module's, or is not finite.
         """
         require_input(tensor, channels=self._channels)
-        height, width = tensor.shape[2:]
-        self.layout(height, width)
-        pixels = pixels_of(tensor.expand(1, 3, -1, -1), self.recipe)
-        return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
+        self.layout(*tensor.shape[2:])
+        view = view_of_input(tensor, self.recipe)
+        return replace(view, tensor=self._placed(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass."""
@@ -162,6 +160,11 @@ class OwnViT:
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes; empty without a classifier."""
         return top_classes(output, self.classes)
+
+    @property
+    def _unlabelled(self) -> tuple[str, ...]:
+        head = self.module.head
+        return class_names(head.out_features) if isinstance(head, nn.Linear) else ()
 
     @property
     def _channels(self) -> int:

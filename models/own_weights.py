@@ -14,16 +14,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from models.fitting import require_fit
 from models.own_adapter import OwnViT
 from models.seeds import seeded
 from models.vit import ViT
-from models.weights import (
-    CHECKPOINT_WORDS,
-    RANDOM_WORDS,
-    read_checked,
-    read_safetensors,
-    require_fit,
-)
+from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, read_checked, read_safetensors
 
 FOLDER = Path(__file__).resolve().parent / "trained"
 LABELS = tuple("0123456789")

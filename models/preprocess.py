@@ -17,9 +17,9 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from attnviz.contract import Box, Fit
+from attnviz.contract import Box, Fit, View, as_fit
 from attnviz.errors import BadOption, unknown
-from models.sizes import Size
+from models.sizes import Size, aspect_size
 
 RESAMPLING = {
     "nearest": Image.Resampling.NEAREST,
@@ -93,6 +93,38 @@ def pixels_of(
     unit = tensor.detach().float().cpu() * _channels(recipe.std) + _channels(recipe.mean)
     bytes_ = (unit * 255).round().clamp(0, 255).to(torch.uint8)
     return rearrange(bytes_, "1 chan row col -> row col chan").numpy()
+
+
+def view_of_picture(
+    image: Image.Image, fit: str, *, name: str, size: Size, step: Size | None, recipe: Recipe
+) -> View:
+    """What a model is fed with of a picture: fitted to `size`, and normalised, in float32.
+
+    With `aspect` the size has the picture's shape, and at most as many steps (rows, cols) as
+    `size`; `step` is None for a model that takes no other size. `name` is what messages call it.
+
+    Raises:
+        BadOption: `aspect`, but the model takes only one size.
+        UnknownName: there is no such `fit`.
+    """
+    fit = as_fit(fit)
+    if fit == "aspect":
+        if step is None:
+            raise BadOption(
+                f"{name} takes only {size[0]} × {size[1]} pixels, so the fit 'aspect' does not"
+                " work: use 'pad', 'squash' or 'crop'."
+            )
+        steps = (size[0] // step[0]) * (size[1] // step[1])
+        size = aspect_size((image.height, image.width), patch=step, patches=steps)
+    pixels, box = fit_image(image, size, fit=fit, recipe=recipe)
+    return View(normalise(pixels, recipe), pixels, box, fit)
+
+
+def view_of_input(tensor: Float[Tensor, "1 channel row col"], recipe: Recipe) -> View:
+    """A normalised input, of three channels or a grey one; its box is the input itself."""
+    height, width = tensor.shape[2:]
+    pixels = pixels_of(tensor.expand(1, 3, -1, -1), recipe)
+    return View(tensor, pixels, (0.0, 0.0, float(width), float(height)), None)
 
 
 def noise(channels: int, rows: int, cols: int) -> Float[Tensor, "1 channel row col"]:

@@ -14,13 +14,13 @@ from timm.layers import AttentionPoolLatent, LayerNorm, LayerNorm2d
 from timm.models import get_arch_pretrained_cfgs
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
+from attnviz.contract import AttentionSite, Prediction, Readout, View
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from models.labels import class_names, imagenet_subset, top_classes
 from models.locks import lock_of
-from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
-from models.sizes import Size, as_size, aspect_size
+from models.preprocess import Recipe, noise, require_input, view_of_input, view_of_picture
+from models.sizes import Size, as_size
 from models.timm_attention import sites_of
 from models.timm_families import FAMILIES
 from models.timm_family import Family, prefix_of
@@ -146,18 +146,11 @@ class TimmViT:
             BadOption: `aspect`, but the model takes only one size.
             UnknownName: there is no such `fit`.
         """
-        size, fit = self.image_size, as_fit(fit)
-        if fit == "aspect":
-            if not self.any_size:
-                raise BadOption(
-                    f"{self.name} takes only {size[0]} × {size[1]} pixels, so the fit 'aspect' does"
-                    " not work: use 'pad', 'squash' or 'crop'."
-                )
-            high, wide = step = self.step_size
-            steps = (size[0] // high) * (size[1] // wide)
-            size = aspect_size((image.height, image.width), patch=step, patches=steps)
-        pixels, box = fit_image(image, size, fit=fit, recipe=self.recipe)
-        return View(self._placed(normalise(pixels, self.recipe)), pixels, box, fit)
+        step = self.step_size if self.any_size else None
+        view = view_of_picture(
+            image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
+        )
+        return replace(view, tensor=self._placed(view.tensor))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
@@ -166,10 +159,9 @@ class TimmViT:
             BadOption: it has another shape or type, is not finite, or does not suit the model.
         """
         require_input(tensor)
-        height, width = tensor.shape[2:]
-        self.layout(height, width)
-        pixels = pixels_of(tensor, self.recipe)
-        return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
+        self.layout(*tensor.shape[2:])
+        view = view_of_input(tensor, self.recipe)
+        return replace(view, tensor=self._placed(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass."""

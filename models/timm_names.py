@@ -21,11 +21,12 @@ from torch import nn
 
 from attnviz.errors import BadOption, UnknownName, UnsupportedModel, unknown
 from models import dinov2_small, own_weights
+from models.fitting import Rename
 from models.sizes import Size
 from models.timm_attention import ATTENTION
 from models.timm_drawn import DRAWN, RESIZED
 from models.timm_families import FAMILIES
-from models.timm_radio import Rename, is_radio, renaming, require_its_size
+from models.timm_radio import is_radio, renaming, require_its_size
 from models.timm_without import PARTS, WITHIN, WITHOUT, why_without
 
 ATTENDING = r"attn(_in|_out|_downsample)?|self_attn|e_mhsa|token_mixer"

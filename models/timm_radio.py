@@ -7,19 +7,16 @@ the whole grid and follows the rule at every size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from timm.models.vision_transformer import checkpoint_filter_fn
-from torch import Tensor, nn
 
 from attnviz.errors import BadOption
+from models.fitting import Rename
 from models.sizes import Size
 
 ALIGNED = ("vit_base_patch16_radio_v3", "vit_huge_patch16_radio_v3")
 """Those whose own code resamples with aligned corners, by timm's table."""
-
-Rename = Callable[[dict[str, Tensor], nn.Module], dict[str, Tensor]]
 
 
 def is_radio(architecture: str) -> bool:

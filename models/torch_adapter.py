@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View, as_fit
+from attnviz.contract import AttentionSite, Prediction, Readout, View
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from models import (
@@ -22,8 +22,8 @@ from models import (
 )
 from models.labels import top_classes
 from models.locks import lock_of
-from models.preprocess import Recipe, fit_image, noise, normalise, pixels_of, require_input
-from models.sizes import Size, as_size, aspect_size, require_multiples
+from models.preprocess import Recipe, noise, require_input, view_of_input, view_of_picture
+from models.sizes import Size, as_size, require_multiples
 from models.torch_plan import Asked, Plan, named, probe_size
 
 PLANS: Mapping[str, Callable[[nn.Module, str, Asked], Plan | None]] = {
@@ -136,17 +136,11 @@ class TorchViT:
             BadOption: `aspect`, but the model takes only one size.
             UnknownName: there is no such `fit`.
         """
-        size, fit = self.image_size, as_fit(fit)
-        if fit == "aspect":
-            if not self.any_size:
-                raise BadOption(
-                    f"{self.name} takes only {size[0]} × {size[1]} pixels, so the fit 'aspect' does"
-                    " not work: use 'pad', 'squash' or 'crop'."
-                )
-            patches = self.layout(*size).patches
-            size = aspect_size((image.height, image.width), patch=self.patch_size, patches=patches)
-        pixels, box = fit_image(image, size, fit=fit, recipe=self.recipe)
-        return View(self._placed(normalise(pixels, self.recipe)), pixels, box, fit)
+        step = self.step_size if self.any_size else None
+        view = view_of_picture(
+            image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
+        )
+        return replace(view, tensor=self._placed(view.tensor))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
@@ -155,10 +149,9 @@ class TorchViT:
             BadOption: it has another shape or type, is not finite, or does not suit the model.
         """
         require_input(tensor)
-        height, width = tensor.shape[2:]
-        self.layout(height, width)
-        pixels = pixels_of(tensor, self.recipe)
-        return View(self._placed(tensor), pixels, (0.0, 0.0, float(width), float(height)), None)
+        self.layout(*tensor.shape[2:])
+        view = view_of_input(tensor, self.recipe)
+        return replace(view, tensor=self._placed(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass, and what stands for its output."""

@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from attnviz.errors import BadWeights
 from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
+from models.fitting import assemble, fill
 from models.positions import require_another_count
 from models.seeds import seeded
 from models.sizes import Size, as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
 from models.timm_names import TimmName, resolve
-from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, assemble, fill, read_safetensors
+from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, read_safetensors
 from models.wrapping import AnyViT
 
 

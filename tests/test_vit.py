@@ -11,6 +11,7 @@ import torch
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 
+import models
 from attnviz.errors import AttnVizError, BadOption, BadWeights, UnknownName
 from attnviz.tokens import TokenLayout
 from models.attention import Attention, MultiHeadSelfAttention
@@ -297,3 +298,10 @@ def test_loading_leaves_the_given_weights_alone() -> None:
     vit.load_timm(twin.state_dict())
     scramble(vit, seed=5)
     assert all(torch.equal(value, before[name]) for name, value in twin.state_dict().items())
+
+
+def test_names_of_classes_must_be_as_many_as_outputs():
+    assert models.wrap(small_vit(classes=2), classes=("a", "b")).classes == ("a", "b")
+    for outputs, came in ((3, 2), (None, 2)):
+        with pytest.raises(BadOption, match=rf"2 classes came, but ViT has {outputs or 0}"):
+            models.wrap(small_vit(classes=outputs), classes=came)

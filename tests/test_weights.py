@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 import models
 from attnviz.errors import BadOption, BadWeights
-from models import dinov2_small, hub, weights
+from models import dinov2_small, fitting, hub, weights
 
 ROOT = Path(__file__).parents[1]
 
@@ -271,7 +271,7 @@ def test_a_model_without_attention_pooling_leaves_the_pooling_of_the_file_out():
 
     state = module_of("test_vit3").state_dict()
     assert any(name.startswith("attn_pool.") for name in state)
-    pooled = weights.assemble(blank, state, source="file")
+    pooled = fitting.assemble(blank, state, source="file")
     assert torch.equal(pooled.norm.weight, state["norm.weight"])
     assert output_of(pooled).isfinite().all()
 
