@@ -24,9 +24,10 @@ from attnviz.failures import in_words
 from attnviz.found import as_found
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route, choose
-from attnviz.record import Activations, Factors, LayerAttention, Maps, Replayed
+from attnviz.record import Activations, LayerAttention
 from attnviz.replay import LeanTap
-from attnviz.tap import Caught, Tap, finite, hooks_of, only_source
+from attnviz.sources import Factors, Maps, Replayed
+from attnviz.tap import Caught, Tap, finite, hooks_of, only_source, require_finite
 from attnviz.target import Goal, Reading, Target, aim
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows, as_masked, in_windows, on_grid
@@ -34,16 +35,22 @@ from attnviz.windows import Windows, as_masked, in_windows, on_grid
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass left behind."""
+    """What one pass left behind; from `target` on, what only one with a target leaves."""
 
     layers: tuple[LayerAttention, ...]
     output: Tensor
     features: Tensor | None
+    """The last layer's tokens after the model's last norm, (token, channel)."""
     feature: Tensor | None
+    """What the head was fed with, (channel,); None where that is not one feature."""
     target: str | None = None
+    """What the gradient is taken of, in words."""
     score: float | None = None
+    """The target's value."""
     target_class: int | None = None
+    """Its number, where it is a class."""
     reference: Tensor | None = None
+    """The feature that it is compared with, (channel,), where it is a likeness."""
     activations: Activations | None = None
 
 
@@ -218,10 +225,7 @@ def _layer(caught: Caught, geometry: Geometry | None, keep: Route) -> LayerAtten
     # Maps in windows are small, and so is the work of rebuilding them.
     if isinstance(source, Factors) and (keep == "maps" or windows):
         source = Maps(source.block(0, source.shape[1]))
-    if not all(finite(tensor) for tensor in source.held):
-        raise CaptureFailed(
-            f"Layer {name} computed values that are not finite; check the weights and the input."
-        )
+    require_finite(name, *source.held)
     projection = None if site.projection is None else site.projection.weight.detach()
     values: Tensor | None = caught.values
     placed: Maps | Factors | Replayed | Windows = source

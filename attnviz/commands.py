@@ -10,7 +10,7 @@ import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
 from attnviz.verify import LayerCheck, verify
-from models.search import Found, search
+from models.search import Found, describe, search
 
 SHOWN = 20
 """How many names a search describes: each is built, without weights, to be sure."""
@@ -32,7 +32,7 @@ def models_command(arguments: Sequence[str]) -> None:
         _print(("name", "model", "size", "kind", "weights from"), table)
         print("\nAll of timm's families that can be drawn: docs/models.md; search: models WORD.")
         return
-    names, describe = search(word)
+    names = search(word)
     if not names:
         raise UnknownName(f"No model of timm has {word!r} in its name.")
     rows = [_row(describe(name)) for name in islice(names, SHOWN)]

@@ -43,7 +43,9 @@ class View:
     """What the model was fed, and where it lies in the original picture."""
 
     tensor: Float[Tensor, "1 channel height width"]
+    """The model's input, on its device."""
     pixels: UInt8[np.ndarray, "height width 3"]
+    """The picture that the input was made of, before it was normalised."""
     box: Box
     fit: Fit | None
     """How the picture met the model's size; None where a ready tensor was given."""

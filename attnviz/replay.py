@@ -10,20 +10,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from attnviz.calls import FUSED
 from attnviz.contract import AttentionSite, LoadedViT
 from attnviz.errors import CaptureFailed
 from attnviz.found import as_found
 from attnviz.sources import Factors, Replayed
-from attnviz.tap import Caught, Tap, finite
+from attnviz.tap import Caught, Tap, require_finite
 
 
 class LeanTap(Tap):
     """A tap that keeps the layers' inputs in place of their queries and keys.
 
-    One tensor instead of two, and none of them is a product of the others' sizes. A layer that is
-    fed with anything else than one picture's tokens is kept as by any tap.
+    A layer that is fed with anything else than one picture's tokens is kept as by any tap.
     """
 
     def __init__(self, vit: LoadedViT) -> None:
@@ -64,11 +63,7 @@ class LeanTap(Tap):
         if not (plain and given[0].ndim == 3 and len(given[0]) == 1 and len(query) == 1):
             super()._fused(caught, result, query, key, value, *rest, **named)
             return
-        if not (finite(query) and finite(key)):
-            raise CaptureFailed(
-                f"Layer {site.name} computed values that are not finite; check the weights and the"
-                " input."
-            )
+        require_finite(site.name, query, key)
         room = self._room(caught.number, given[0])
         shape = query.shape[1], query.shape[2], key.shape[2]
         caught.source = Replayed(room, shape, self.recent.asker(site, room, self.fed))
@@ -122,7 +117,7 @@ class _Ask(Tap):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if func is F.scaled_dot_product_attention:
+        if func is FUSED:
             (caught,) = self.caught.values()
             self._fused(caught, args[0], *args, **(kwargs or {}))
             raise _Came

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from attnviz.calls import FUSED, MATMUL, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing
 from attnviz.contract import AttentionSite, Progress
 from attnviz.errors import CaptureFailed
-from attnviz.record import Factors, Maps, Replayed
+from attnviz.sources import Factors, Maps, Replayed
 
 
 @dataclass
@@ -269,6 +269,14 @@ def only_source(name: str, caught: Caught) -> Maps | Factors | Replayed:
             + (f", and {found}." if caught.source is None else "; one map cannot stand for all.")
         )
     return caught.source
+
+
+def require_finite(name: str, *tensors: Tensor) -> None:
+    """CaptureFailed, with the layer's name, where a value of these is not finite."""
+    if not all(map(finite, tensors)):
+        raise CaptureFailed(
+            f"Layer {name} computed values that are not finite; check the weights and the input."
+        )
 
 
 def finite(tensor: Tensor) -> bool:

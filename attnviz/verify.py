@@ -15,7 +15,7 @@ from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route
-from attnviz.record import Factors, Maps, Replayed
+from attnviz.sources import Factors, Maps, Replayed
 from attnviz.tap import Caught, finite, only_source
 from attnviz.tokens import TokenLayout
 
@@ -66,18 +66,18 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
                     f" most {allowed:.2g} is allowed). It is not drawn."
                 )
             checks.append(check)
-    _PROVED[vit.module] = _make(vit.module)
+    _PROVED[vit.module] = _makeup(vit.module)
     return tuple(checks)
 
 
 def verify_once(vit: LoadedViT) -> None:
     """Verify a model the first time it is observed, and again once it is made otherwise."""
     with vit.lock:
-        if _PROVED.get(vit.module) != _make(vit.module):
+        if _PROVED.get(vit.module) != _makeup(vit.module):
             verify(vit)
 
 
-def _make(module: nn.Module) -> int:
+def _makeup(module: nn.Module) -> int:
     """A number for which submodules there are, and what was put on them: hooks, other forwards."""
     return hash(
         tuple(

@@ -29,7 +29,9 @@ class Windows:
     rows: Int[Tensor, "window query"]
     cols: Int[Tensor, "window key"]
     queries: int
+    """Tokens of the whole grid that could ask; so many rows."""
     keys: int
+    """Tokens that could answer; so many columns."""
 
     def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
         """The rows of the queries from `start` up to `stop`, in float32."""

@@ -122,7 +122,11 @@ def size_for(module: nn.Module, name: str, layout: TokenLayout) -> Size:
 
 
 def _ask_for_layout(module: nn.Module, name: str, asked: Asked) -> BadOption:
-    """What to say to somebody who gave no layout: what was seen, if a pass could be made."""
+    """What to say to somebody who gave no layout: what was seen, if a pass could be made.
+
+    Raises:
+        UnsupportedModel: it is not an image model alone, or has no attention.
+    """
     towers = [tower for tower in TOWERS if isinstance(getattr(module, tower, None), nn.Module)]
     if towers:
         raise UnsupportedModel(

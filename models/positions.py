@@ -14,7 +14,7 @@ LISTED = re.compile(r"(^|\.)(pos_embed|patch_pos)(\.\d+)?$")
 """What timm calls them, (1, token, channel): nothing in their shape says which rows and columns."""
 
 
-def require_another_count(name: str, native: nn.Module, made: nn.Module, sizes: Size) -> None:
+def require_another_count(name: str, native: nn.Module, made: nn.Module, size: Size) -> None:
     """Refuse weights for a model made for another size whose grid has as many patches as its own.
 
     timm takes them for positions of the new grid, unchanged, though they are those of the old one.
@@ -28,7 +28,7 @@ def require_another_count(name: str, native: nn.Module, made: nn.Module, sizes: 
         if LISTED.search(path) and positions.ndim == 3 and alike:
             raise BadOption(
                 f"{name} keeps {positions.shape[1]} positions in a list, and for"
-                f" {sizes[0]} × {sizes[1]} pixels it would be as long: those learned for its own"
+                f" {size[0]} × {size[1]} pixels it would be as long: those learned for its own"
                 " rows and columns would be taken for others. Choose another image_size, or"
                 " pretrained=False."
             )

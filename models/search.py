@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from timm.models import list_models
@@ -28,10 +27,8 @@ class Found:
     why_not: str = ""
 
 
-def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
-    """The names that hold the word, and what describes one of them.
-
-    Those that can be drawn come first, then the shortest.
+def search(word: str) -> list[str]:
+    """The names that hold the word: those that can be drawn first, then the shortest.
 
     A name with the tag of its weights is among them where it is the tag that holds the word: of
     DINO's and MAE's models nothing else says whose they are.
@@ -43,7 +40,7 @@ def search(word: str) -> tuple[list[str], Callable[[str], Found]]:
         for name in list_models(pretrained=True)
         if word in name and word not in name.partition(".")[0]
     ]
-    return sorted(names, key=lambda name: (not may_be_drawn(name), len(name), name)), describe
+    return sorted(names, key=lambda name: (not may_be_drawn(name), len(name), name))
 
 
 def describe(name: str) -> Found:

@@ -11,7 +11,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Kind:
-    """One class of attention module; names are of its attributes."""
+    """One class of attention module; names are of its attributes.
+
+    What has no docstring here is as in `AttentionSite`, whose field of that name it becomes.
+    """
 
     after_mix: str = "proj"
     """The submodule fed with map × values, heads concatenated: the first that it has of these."""

@@ -35,6 +35,11 @@ class ModelCard:
     source: str
     """Where the weights come from."""
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the weights are fetched from the hub; all others are here already."""
+        return self.source == HUB
+
 
 DIGITS = "comes with attnviz, trained on UCI's handwritten digits; needs no network"
 HUB = "Hugging Face hub, timm"

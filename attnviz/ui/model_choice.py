@@ -88,9 +88,8 @@ def forget_error() -> None:
 
 def _label(name: str) -> str:
     card = models.MODELS.get(name)
-    if card is None:
-        return f"{name} (download)"
-    return card.label if "no network" in card.source else f"{card.label} (download)"
+    label = name if card is None else card.label
+    return f"{label} (download)" if card is None or card.is_fetched else label
 
 
 def _search() -> None:
@@ -101,7 +100,7 @@ def _search() -> None:
     if not word:
         st.caption("Every model of timm that attends over tokens, by a part of its name.")
         return
-    names = search(word)[0]
+    names = search(word)
     if not names:
         st.caption(f"No model of timm has {verbatim(word)} in its name.")
         return
