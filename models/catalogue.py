@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from timm.models import list_models, list_modules
 
+from models import hf_modules, open_clip_modules, vit_pytorch_modules
 from models.timm_drawn import DRAWN
 from models.timm_without import NAMES, WITHOUT, why_without
 
@@ -30,17 +31,19 @@ def rows() -> tuple[Row, ...]:
     return tuple(found)
 
 
+def _named(paths: Iterable[str]) -> str:
+    return ", ".join(f"`{path.rpartition('.')[2]}`" for path in paths)
+
+
 OTHERS: Mapping[str, str] = {
     "torchvision": "`VisionTransformer`, `SwinTransformer` (v1 and v2)",
-    "Hugging Face transformers": "`ViTModel`, `DeiTModel`, `BeitModel`, `Dinov2Model`,"
-    " `Dinov2WithRegistersModel`, `DINOv3ViTModel`, `SiglipVisionModel`, `CLIPVisionModel`; with"
-    " their heads `ViTForImageClassification`, `DeiTForImageClassification`,"
-    " `DeiTForImageClassificationWithTeacher`, `BeitForImageClassification`,"
-    " `Dinov2ForImageClassification`, `Dinov2WithRegistersForImageClassification`,"
-    " `SiglipForImageClassification`, `CLIPForImageClassification`,"
-    " `CLIPVisionModelWithProjection`",
-    "open_clip": "`transformer.VisionTransformer`, `timm_model.TimmModel`",
-    "vit-pytorch": "`ViT`, `SimpleViT`",
+    "Hugging Face transformers": f"{_named(hf_modules.ENCODERS)}; with their heads"
+    f" {_named(hf_modules.HEADS)}",
+    "open_clip": ", ".join(
+        f"`{path.removeprefix('open_clip.')}`"
+        for path in (open_clip_modules.TOWER, open_clip_modules.OF_TIMM)
+    ),
+    "vit-pytorch": _named(vit_pytorch_modules.HEADS),
 }
 """Library → the classes of modules whose layout is known."""
 
