@@ -111,8 +111,7 @@ def _with_gradients(seen: Pass, goal: Goal, found: Gradients) -> Pass:
 
 def last_layout(vit: LoadedViT, layout: TokenLayout) -> TokenLayout:
     """The tokens that the last layer hands on."""
-    geometry = vit.sites[-1].geometry
-    return layout if geometry is None else geometry(layout).queries
+    return vit.sites[-1].geometry_on(layout).queries
 
 
 def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:

@@ -36,6 +36,8 @@ class Kept(NamedTuple):
 def choose(keep: str, vit: LoadedViT, tokens: int, *, graph: bool = False) -> Kept:
     """Settle what `keep` means for that many tokens; with `graph`, gradients are asked for.
 
+    Each layer is taken to attend from all tokens to all: windows and coarser grids need less.
+
     Raises BadOption for a `keep` that there is not.
     """
     if keep not in KEEPS:

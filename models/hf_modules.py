@@ -19,7 +19,7 @@ from models.sizes import pair
 from models.torch_plan import CLIP, IMAGENET, Asked, Plan, named, probe_size, sites_in, watch
 
 PACKAGE = "transformers.models."
-HALF = Recipe(crop_mode="squash")  # 0.5 for each colour
+SQUASHED = Recipe(crop_mode="squash")  # 0.5 for each colour
 EAGER, FUSED = "eager", "sdpa"
 
 
@@ -59,7 +59,7 @@ CROPPED = replace(IMAGENET, interpolation="bicubic", crop_pct=0.875)
 ENCODERS: Mapping[str, Encoder] = {
     # Its pooler is often one that was never trained: the class token is its feature.
     "vit.modeling_vit.ViTModel": Encoder(
-        "layernorm", replace(HALF, interpolation="bilinear"), asked=True, feature=_first_token
+        "layernorm", replace(SQUASHED, interpolation="bilinear"), asked=True, feature=_first_token
     ),
     "deit.modeling_deit.DeiTModel": Encoder(
         "layernorm",
@@ -68,7 +68,7 @@ ENCODERS: Mapping[str, Encoder] = {
         asked=True,
         feature=_first_token,
     ),
-    "beit.modeling_beit.BeitModel": Encoder("layernorm", HALF),
+    "beit.modeling_beit.BeitModel": Encoder("layernorm", SQUASHED),
     "dinov2.modeling_dinov2.Dinov2Model": Encoder("layernorm", CROPPED),
     "dinov2_with_registers.modeling_dinov2_with_registers.Dinov2WithRegistersModel": Encoder(
         "layernorm", CROPPED, _registers
@@ -77,7 +77,7 @@ ENCODERS: Mapping[str, Encoder] = {
         "norm", replace(IMAGENET, crop_mode="squash"), _registers, rotary=True
     ),
     "siglip.modeling_siglip.SiglipVisionModel": Encoder(
-        "post_layernorm", HALF, lambda config: (), asked=True
+        "post_layernorm", SQUASHED, lambda config: (), asked=True
     ),
     "clip.modeling_clip.CLIPVisionModel": Encoder("post_layernorm", CLIP, asked=True),
 }

@@ -135,7 +135,7 @@ class OwnViT:
         view = view_of_picture(
             image, fit, name=self.name, size=self.image_size, step=None, recipe=self.recipe
         )
-        return replace(view, tensor=self._placed(view.tensor[:, : self._channels]))
+        return replace(view, tensor=self._to_device(view.tensor[:, : self._channels]))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, normalised; its box is the input itself.
@@ -146,7 +146,7 @@ class OwnViT:
         require_input(tensor, channels=self._channels)
         self.layout(*tensor.shape[2:])
         view = view_of_input(tensor, self.recipe)
-        return replace(view, tensor=self._placed(tensor))
+        return replace(view, tensor=self._to_device(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass."""
@@ -155,7 +155,7 @@ class OwnViT:
 
     def probe(self) -> Tensor:
         """Noise of the one size that it takes, always the same."""
-        return self._placed(noise(*self.module.input_shape))
+        return self._to_device(noise(*self.module.input_shape))
 
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes; empty without a classifier."""
@@ -170,6 +170,6 @@ class OwnViT:
     def _channels(self) -> int:
         return self.module.input_shape[0]
 
-    def _placed(self, tensor: Tensor) -> Tensor:
+    def _to_device(self, tensor: Tensor) -> Tensor:
         positions = self.module.pos_embed
         return tensor.detach().to(positions.device, positions.dtype)

@@ -150,7 +150,7 @@ class TimmViT:
         view = view_of_picture(
             image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
         )
-        return replace(view, tensor=self._placed(view.tensor))
+        return replace(view, tensor=self._to_device(view.tensor))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
@@ -161,7 +161,7 @@ class TimmViT:
         require_input(tensor)
         self.layout(*tensor.shape[2:])
         view = view_of_input(tensor, self.recipe)
-        return replace(view, tensor=self._placed(tensor))
+        return replace(view, tensor=self._to_device(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass."""
@@ -172,7 +172,7 @@ class TimmViT:
         """Noise, always the same, of 3 × 5 steps where any size will do."""
         rows, cols = self.step_size
         height, width = (3 * rows, 5 * cols) if self.any_size else native_size(self.module)
-        return self._placed(noise(3, height, width))
+        return self._to_device(noise(3, height, width))
 
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes, by ImageNet's names where their number is ImageNet's.
@@ -206,7 +206,7 @@ class TimmViT:
         configs = get_arch_pretrained_cfgs(architecture).values()
         return {config.num_classes for config in configs if not imagenet_subset(config.num_classes)}
 
-    def _placed(self, tensor: Tensor) -> Tensor:
+    def _to_device(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, next(self.module.parameters()).dtype)
 
 

@@ -140,7 +140,7 @@ class TorchViT:
         view = view_of_picture(
             image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
         )
-        return replace(view, tensor=self._placed(view.tensor))
+        return replace(view, tensor=self._to_device(view.tensor))
 
     def view_of_tensor(self, tensor: Tensor) -> View:
         """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
@@ -151,7 +151,7 @@ class TorchViT:
         require_input(tensor)
         self.layout(*tensor.shape[2:])
         view = view_of_input(tensor, self.recipe)
-        return replace(view, tensor=self._placed(tensor))
+        return replace(view, tensor=self._to_device(tensor))
 
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass, and what stands for its output."""
@@ -161,7 +161,7 @@ class TorchViT:
         """Noise, always the same, of 3 × 5 patches where any size will do and windows do not."""
         windowed = any(site.geometry is not None for site in self.sites)
         size = probe_size(self.plan.native, self.patch_size, self.any_size and not windowed)
-        return self._placed(noise(3, *size))
+        return self._to_device(noise(3, *size))
 
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes; empty where there are none."""
@@ -171,5 +171,5 @@ class TorchViT:
     def _like(self) -> Tensor:
         return next(self.module.parameters(), torch.empty(0))
 
-    def _placed(self, tensor: Tensor) -> Tensor:
+    def _to_device(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self._like.device, self._like.dtype)
