@@ -46,7 +46,7 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
         AttnVizError: it cannot be loaded, or there is too little memory for it.
     """
     card = models.MODELS.get(name)
-    if card is None or "no network" not in card.source:
+    if card is None or card.is_fetched:
         require_room(name, described(name).parameters)
     try:
         if checkpoint is None:
