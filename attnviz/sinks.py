@@ -6,6 +6,7 @@ and a map that they swallow shows nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,24 +107,33 @@ def _over_median(
 
 
 def swallowed_by(
-    values: Float[np.ndarray, "row col"], filled: Bool[np.ndarray, "row col"] | None = None
+    values: Float[np.ndarray, "row col"],
+    filled: Bool[np.ndarray, "row col"] | None = None,
+    *,
+    itself: Collection[tuple[int, int]] = (),
 ) -> tuple[tuple[int, int], ...]:
     """The few patches, (row, col) and largest first, that leave nothing to see of a map; or none.
 
     A map is swallowed if its largest value is at least `FAR` times the mean, and at most `FEW` of
     all patches have more than `FAINT` of the largest value. Drawn from zero, all others then lie
     in the lowest fifth of the colours. A map with negative values is no spread of mass: none.
-    Patches that are not `filled` hold no value, and do not count.
+    Patches that are not `filled` hold no value, and do not count. Nor do those of `itself`,
+    the (row, col) of a query that keeps a part of its own (the I in rollout's and relevance's R):
+    that is nothing it collects.
 
     DINOv2's rollouts are, by what its first layer attends to; from the second layer on they aren't.
     """
     exact = values.astype(np.float64)
-    held = exact.ravel() if filled is None else exact[filled]
+    counts = np.ones(exact.shape, dtype=bool) if filled is None else filled.copy()
+    for cell in itself:
+        counts[cell] = False
+    held = exact[counts]
+    if not held.size:
+        return ()
     largest = held.max()
     if held.min() < 0 or largest < FAR * held.mean() or not largest:
         return ()
-    bright = exact > FAINT * largest
-    seen = np.argwhere(bright if filled is None else bright & filled)
+    seen = np.argwhere((exact > FAINT * largest) & counts)
     if len(seen) > max(1, FEW * held.size):
         return ()
     cells = [(int(row), int(col)) for row, col in seen]

@@ -304,7 +304,7 @@ def test_the_masks_hold_the_share_that_was_asked_for(page):
 
 def test_sinks_are_named_and_can_be_left_out_of_the_colours(page, monkeypatch):
     monkeypatch.setattr(
-        "attnviz.ui.sinks_panel.swallowed_by", lambda values, filled: ((1, 2), (0, 0))
+        "attnviz.ui.sinks_panel.swallowed_by", lambda values, filled, itself=(): ((1, 2), (0, 0))
     )
     calm(page.run())
     assert "2 patches (row 1, column 2; row 0, column 0) hold so much" in texts(page)

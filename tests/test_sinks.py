@@ -9,6 +9,7 @@ import torch
 import attnviz
 import models
 from attnviz.errors import BadOption
+from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
 from attnviz.samples import open_sample
 from attnviz.sinks import find_sinks, swallowed_by
@@ -133,6 +134,27 @@ SWALLOWED = [
 def test_a_swallowed_map_names_who_swallowed_it(values, cells):
     assert swallowed_by(values.astype(np.float32)) == cells
     assert swallowed_by(values * 1e-6) == cells
+
+
+def test_what_the_query_keeps_by_itself_does_not_count():
+    """Its own cell swallows the map; left out, either nothing does or the sink beside it."""
+    assert swallowed_by(map_with(p45=400)) == ((2, 5),)
+    assert swallowed_by(map_with(p45=400), itself=[(2, 5)]) == ()
+    assert swallowed_by(map_with(p45=4e5, p7=400), itself=[(2, 5)]) == ((0, 7),)
+    assert swallowed_by(map_with(p45=400, p46=400, p7=400), itself=[(2, 5), (2, 6)]) == ((0, 7),)
+    assert swallowed_by(np.ones((1, 1)), itself=[(0, 0)]) == ()
+
+
+ADDS_I = {"rollout", "flow", "relevance", "gradient_rollout"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_that_add_the_identity_say_so(name):
+    """The docs' formula has an I, and the query keeps a part by it."""
+    settled = {name: option.default for name, option in METHODS[name].options.items()}
+    assert METHODS[name].keeps_itself(settled) == (name in ADDS_I)
+    if name == "rollout":
+        assert not METHODS[name].keeps_itself({**settled, "residual": 0.0})
 
 
 def test_the_rollout_of_dinov2_is_swallowed_and_its_last_layer_is_not():

@@ -139,5 +139,6 @@ METHOD = Method(
     compute=flow,
     options=OPTIONS,
     is_share=lambda settled: True,
+    keeps_itself=lambda settled: True,
     estimate=estimate,
 )

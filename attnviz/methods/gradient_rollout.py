@@ -46,5 +46,6 @@ METHOD = Method(
     compute=gradient_rollout,
     options=span.OPTIONS,
     needs_gradient=True,
+    keeps_itself=lambda settled: True,
     is_share=lambda settled: True,
 )

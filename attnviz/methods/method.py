@@ -40,6 +40,9 @@ class Method:
     """Whether the map is of a query; otherwise it is of the whole picture."""
     is_share: Callable[[Mapping[str, Any]], bool] = _never
     """Whether, with these options, the values of all tokens sum to 1."""
+    keeps_itself: Callable[[Mapping[str, Any]], bool] = _never
+    """Whether, with these options, the query keeps a part by itself, whatever it attends to: the I
+    that is added to every layer's A."""
     signed: bool = False
     """Whether values below zero mean the opposite of values above."""
     in_colour: Callable[[Mapping[str, Any]], bool] = _never

@@ -47,4 +47,5 @@ METHOD = Method(
     compute=relevance,
     options=span.OPTIONS,
     needs_gradient=True,
+    keeps_itself=lambda settled: True,
 )

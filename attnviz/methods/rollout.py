@@ -111,4 +111,5 @@ METHOD = Method(
     compute=rollout,
     options=OPTIONS,
     is_share=lambda settled: True,
+    keeps_itself=lambda settled: bool(settled["residual"]),
 )

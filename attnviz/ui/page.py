@@ -184,8 +184,14 @@ def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place
     # What others call the same picture is not kept with it.
     heat = heat.named(st.session_state.seen_name)
     shared = look.shared_scale(tiles)
+
+    def begin_at(layer: int) -> Explanation:
+        options = {**asked.options, "first_layer": layer}
+        with seen.turn(place.empty), status, st.spinner("Computing the map …", show_time=True):
+            return aimed.explain(asked.method, query=ground.query, **options)
+
     with right:
-        left_out = () if heat.in_colour else leave_out_sinks(heat, asked.method)
+        left_out = () if heat.in_colour else leave_out_sinks(heat, asked, begin_at)
         scale = _scale_of(heat, look, shared, left_out)
         shown = seen.on_screen(heat)
         show_map(heat, shown, look, scale, ground)

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from attnviz.heatmap import Heatmap
 from attnviz.methods import METHODS
 from attnviz.sinks import swallowed_by
+from attnviz.tokens import TokenLayout
+from attnviz.ui.method_panel import Ask
 
 NAMED = 3
 """So many patches are named; more are counted."""
 
+Cell = tuple[int, int]
 
-def leave_out_sinks(heat: Heatmap, method: str) -> tuple[tuple[int, int], ...]:
+
+def leave_out_sinks(
+    heat: Heatmap, asked: Ask, begin_at: Callable[[int], Heatmap]
+) -> tuple[Cell, ...]:
     """Say that the map is swallowed, and the ways out; gives the patches to leave out of its scale.
 
-    Nothing is shown, and nothing left out, of a map that is not.
+    Nothing is shown, and nothing left out, of a map that is not. A query that keeps a part of its
+    own is no sink. `begin_at` gives the same map begun at another layer.
     """
-    sinks = swallowed_by(heat.values, heat.filled)
-    if not sinks:
+    itself = _itself(heat, asked)
+    left_out: list[Cell] = []
+    if set(itself) & set(swallowed_by(heat.values, heat.filled)):
+        left_out += _leave_out_itself(itself)
+    # Where the query alone swallowed it, sinks may swallow what is left.
+    sinks = swallowed_by(heat.values, heat.filled, itself=itself)
+    if sinks:
+        left_out += _leave_out(sinks, _later(asked, itself, begin_at))
+    return tuple(left_out)
+
+
+def _itself(heat: Heatmap, asked: Ask) -> tuple[Cell, ...]:
+    """The query's cell first, and those pooled with it, where the method adds the identity."""
+    cell = heat.query_cell
+    if cell is None or not METHODS[asked.method].keeps_itself(asked.options):
         return ()
+    pool = asked.options.get("pool")
+    if pool is None:
+        return (cell,)
+    layout = TokenLayout((), heat.grid)
+    lies_in = layout.parts(layout.pooled(pool)) > 0
+    pooled = lies_in[:, lies_in[layout.token(*cell)]].any(1)
+    others = (layout.cell(int(token)) for token in pooled.nonzero())
+    return (cell, *(other for other in others if other != cell))
+
+
+def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
+    (row, col), *others = itself
+    pooled = f" (and the {len(others)} pooled with it)" if others else ""
+    st.caption(
+        f":material/info: The bright patch in row {row}, column {col}{pooled}: this is the query "
+        "itself, which keeps its own 1, as this method passes each token on beside what it attends "
+        "to. Nothing else is seen beside that; leave it out of the colours to see the rest."
+    )
+    out = st.toggle(
+        "Leave the query itself out of the colours",
+        key="without_itself",
+        persist_state="session",
+        help="The colours run from the lowest to the highest value of the other patches; the "
+        "query's own gets the last one. The values stay as they are, and the colour bar says it.",
+    )
+    return [*itself] if out else []
+
+
+def _leave_out(sinks: tuple[Cell, ...], later: int | None) -> list[Cell]:
     named = "; ".join(f"row {row}, column {col}" for row, col in sinks[:NAMED])
     more = f"; and {len(sinks) - NAMED} more" if len(sinks) > NAMED else ""
     noun, verb = ("patch", "holds") if len(sinks) == 1 else ("patches", "hold")
-    spans = "first_layer" in METHODS[method].options
-    begin = " Or let it begin at layer 1." if spans else ""
+    begin = "" if later is None else f" Or let it begin at layer {later}: then it has none."
     st.caption(
         f":material/warning: {len(sinks)} {noun} ({named}{more}) {verb} so much that nothing else "
         "is seen: a *sink*, which collects attention whatever the picture shows there. Leave it "
@@ -38,4 +88,15 @@ def leave_out_sinks(heat: Heatmap, method: str) -> tuple[tuple[int, int], ...]:
         help="The colours run from the lowest to the highest value of the other patches; the sinks "
         "get the last one. The values stay as they are, and the colour bar says it.",
     )
-    return sinks if out else ()
+    return [*sinks] if out else []
+
+
+def _later(asked: Ask, itself: tuple[Cell, ...], begin_at: Callable[[int], Heatmap]) -> int | None:
+    """The next layer, where the method can begin there and its map is swallowed no more."""
+    first, last = (asked.options.get(f"{end}_layer") for end in ("first", "last"))
+    # What takes long is not computed for a piece of advice.
+    if first is None or first == last or METHODS[asked.method].estimate is not None:
+        return None
+    begun: int = first + 1
+    heat = begin_at(begun)
+    return None if swallowed_by(heat.values, heat.filled, itself=itself) else begun

@@ -1,0 +1,87 @@
+"""What the page says of a map that a few patches swallow: sinks, and the query's own 1."""
+
+import numpy as np
+import pytest
+from page_visit import calm, stand_ins, texts, visit, widget
+
+from attnviz.explain import Explanation
+from attnviz.ui import cache
+
+OWN, SINK = (5, 6), (0, 3)
+SAID_OF_SINKS, SAID_OF_ITSELF = "a *sink*, which collects", "this is the query itself"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A visitor's page of 13 × 19 patches, one of which asks."""
+    with stand_ins(monkeypatch):
+        page = visit()
+        calm(page.select_slider(key="side").set_value(256).run())
+        widget(page, "Row").set_value(OWN[0]).run()
+        calm(widget(page, "Column").set_value(OWN[1]).run())
+        yield page
+
+
+def plant(monkeypatch, values_of):
+    """Each map holds what `values_of` (first layer) says of cells, and 1 elsewhere."""
+    real = cache.explain
+
+    def planted(record, method, **options) -> Explanation:
+        heat = real(record, method, **options)
+        values = np.ones_like(heat.values)
+        for cell, value in values_of(options.get("first_layer", 0)).items():
+            values[cell] = value
+        return type(heat)(**{**vars(heat), "values": values})
+
+    monkeypatch.setattr(cache, "explain", planted)
+    cache.observations.clear()
+
+
+@pytest.mark.parametrize("method", ["rollout", "relevance", "gradient_rollout"])
+def test_the_query_s_own_1_is_no_sink_and_can_be_left_out(page, monkeypatch, method):
+    plant(monkeypatch, lambda first: {OWN: 1e4})
+    calm(page.segmented_control(key="method").set_value(method).run())
+    assert SAID_OF_ITSELF in texts(page) and "row 5, column 6" in texts(page)
+    assert SAID_OF_SINKS not in texts(page) and "begin at" not in texts(page)
+    calm(page.toggle(key="without_itself").set_value(True).run())
+    assert "1 of the patches left out" in "".join(each.value for each in page.html)
+
+
+def test_a_sink_beside_the_query_is_still_one(page, monkeypatch):
+    plant(monkeypatch, lambda first: {OWN: 1e6, SINK: 1e4})
+    calm(page.segmented_control(key="method").set_value("rollout").run())
+    assert SAID_OF_ITSELF in texts(page)
+    assert "1 patch (row 0, column 3) holds so much" in texts(page)
+    # By one layer's attention, and without a residual, all that is bright was collected.
+    calm(page.slider(key="residual").set_value(0.0).run())
+    assert SAID_OF_ITSELF not in texts(page)
+    assert "1 patch (row 5, column 6) holds so much" in texts(page)
+    calm(page.segmented_control(key="method").set_value("attention").run())
+    assert SAID_OF_ITSELF not in texts(page) and SAID_OF_SINKS in texts(page)
+
+
+@pytest.mark.parametrize(
+    ("still", "span", "said"),
+    [
+        (0, (0, 2), "let it begin at layer 1:"),  # swallowed up to layer 0 alone
+        (1, (1, 2), "let it begin at layer 2:"),
+        (1, (0, 2), None),  # the next layer would not help
+        (2, (2, 2), None),  # it ends there
+    ],
+)
+def test_a_later_begin_is_advised_only_where_it_helps(page, monkeypatch, still, span, said):
+    plant(monkeypatch, lambda first: {SINK: 1e4} if first <= still else {})
+    page.segmented_control(key="method").set_value("rollout").run()
+    calm(page.slider(key="span").set_value(span).run())
+    assert SAID_OF_SINKS in texts(page)
+    assert said in texts(page) if said else "begin at" not in texts(page)
+
+
+def test_patches_pooled_with_the_query_are_the_query_s_too(page, monkeypatch):
+    """13 × 19 pooled to 5 × 8, parts of 2.6 × 2.375 patches: the query, row 5 to 6, column 6 to 7,
+    lies in parts from row 2.6 to 7.8, column 4.75 to 7.125. Of 6 rows, 4 columns some is there."""
+    plant(monkeypatch, lambda first: {OWN: 1e5, (7, 5): 1e5, SINK: 1e3})
+    page.segmented_control(key="method").set_value("flow").run()
+    calm(widget(page, "Patches pooled to").set_value(8).run())
+    assert "(and the 23 pooled with it)" in texts(page)
+    assert "1 patch (row 0, column 3) holds so much" in texts(page)
