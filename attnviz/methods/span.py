@@ -42,13 +42,13 @@ def layers_between(
         raise BadOption(
             f"Layer {last} attends from {end.queries.tokens} tokens to {end.keys.tokens} different"
             " tokens, so its map cannot be multiplied with others. Choose a method of one layer, or"
-            " another last_layer."
+            " end at another layer."
         )
     first = record.shared_from(last)
     if first > first_layer:
         raise BadOption(
             f"Layers {first_layer} to {last} attend over different tokens, or convolutions between"
             " them move what tokens hold, so their maps cannot be multiplied: start at layer"
-            f" {first} or later, or leave first_layer out."
+            f" {first}, as is done unless told otherwise, or later."
         )
     return layers

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
+from attnviz.errors import BadOption
 from attnviz.explain import estimate
 from attnviz.methods import METHODS
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.methods.options import COMPONENTS
+from attnviz.methods.span import layers_between
 from attnviz.record import AttentionRecord
+from attnviz.ui.by_hand import owner_of, settle
 
 POOLS = (8, 14, 20, 28)
 """Sides of the grids that patches can be pooled to."""
@@ -155,7 +159,13 @@ def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> di
         help="The finer the grid, the longer it takes.",
     )
     options = {"first_layer": first_layer, "last_layer": last_layer, "pool": pool or None}
-    right.caption(f"Takes {estimate(record, method, **options)}. Any other choice stops it.")
+    needed = estimate(record, method, **options)
+    if needed is not None and needed.most > METHODS[method].options["limit"].default:
+        raise BadOption(
+            f"The flow takes {needed}, too long for this page: pool the patches to fewer, or take"
+            " fewer layers."
+        )
+    right.caption(f"Takes {needed}. Any other choice stops it.")
     return options
 
 
@@ -194,25 +204,45 @@ def _plain(method: str, record: AttentionRecord, left: Place, right: Place) -> d
 
 def _choose_layer(record: AttentionRecord, place: Place) -> int:
     last = len(record.layers) - 1
-    _within("layer", range(last + 1), last)
-    if not last:  # a slider needs two places
-        return 0
+    lacks = settle("layer", last, lambda layer: 0 <= layer <= last, owner_of(record))
     words = f"Layer (0 is the first, {last} the last)"
-    return int(place.slider(words, 0, last, key="layer", persist_state="session"))
+    layer = 0
+    if last:  # a slider needs two places
+        layer = int(place.slider(words, 0, last, key="layer", persist_state="session"))
+    if lacks is not None:
+        place.caption(f"You chose layer {lacks}; this model has none, so its last is shown.")
+    return layer
 
 
 def _choose_span(record: AttentionRecord, place: Place) -> tuple[int, int]:
     """From which layer to which; methods that have both share the widget's memory."""
     last = len(record.layers) - 1
-    span = st.session_state.get("span")
-    if not span or not 0 <= span[0] <= span[1] <= last:
-        st.session_state.span = (record.shared_from(last), last)
+    own = (record.shared_from(last), last)
+    lacks = settle("span", own, partial(_adds_up, record), owner_of(record))
     if not last:
         return 0, 0
-    return cast(
+    first_layer, last_layer = cast(
         "tuple[int, int]",  # as its remembered value is
         place.slider("From layer, to layer", 0, last, key="span", persist_state="session"),
     )
+    if lacks is not None:
+        begin, end = lacks
+        place.caption(
+            f"You chose layers {begin} to {end}; in this model they do not add up, so it is layers"
+            f" {first_layer} to {last_layer}."
+        )
+    return first_layer, last_layer
+
+
+def _adds_up(record: AttentionRecord, span: tuple[int, int]) -> bool:
+    """Whether the record has these layers, and their maps can be multiplied."""
+    if not 0 <= span[0] <= span[1] < len(record.layers):
+        return False
+    try:
+        layers_between(record, *span)
+    except BadOption:
+        return False
+    return True
 
 
 _WIDGETS: dict[str, Callable[[str, AttentionRecord, Place, Place], dict[str, Any]]] = {

@@ -9,6 +9,7 @@ import models
 from attnviz.contract import Fit
 from attnviz.errors import AttnVizError, UnsupportedModel
 from attnviz.ui import cache
+from attnviz.ui.by_hand import settle
 from attnviz.ui.checkpoints import checkpoint_folder
 from attnviz.ui.model_choice import Choice, choose, go_back_to
 
@@ -32,8 +33,7 @@ def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
     vit, choice = _load(status)
     vit = _choose_size(vit)
     fits = [fit for fit in FIT_WORDS if vit.any_size or fit != "aspect"]
-    if st.session_state.get("fit") not in fits:
-        st.session_state.fit = fits[0]
+    lacks = settle("fit", fits[0], fits.__contains__, vit.name)
     fit = st.selectbox(
         "A picture that is no square",
         fits,
@@ -42,6 +42,11 @@ def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
         help="*Keep its shape*: a grid of patches like the picture. *Crop*: as the model was "
         "evaluated; the map covers what is left. *Pad*: borders in a plain colour.",
     )
+    if lacks is not None:
+        st.caption(
+            f"You chose *{FIT_WORDS[lacks]}*; this model takes one size alone, so it is"
+            f" *{FIT_WORDS[fit]}*."
+        )
     return vit, choice, fit
 
 
@@ -97,8 +102,7 @@ def _choose_size(vit: models.AnyViT) -> models.AnyViT:
         return vit
     step = max(vit.step_size)
     sides = sorted({own, *(step * count for count in PATCHES_A_SIDE)})
-    if st.session_state.get("side") not in sides:
-        st.session_state.side = own
+    lacks = settle("side", own, sides.__contains__, vit.name)
     side: int = st.select_slider(
         "Resolution",
         sides,
@@ -107,6 +111,8 @@ def _choose_size(vit: models.AnyViT) -> models.AnyViT:
         help="The model sees about this many pixels a side. More pixels are more patches: a finer "
         "map and a longer wait.",
     )
+    if lacks is not None:
+        st.caption(f"You chose {lacks} px; this model has no such size, so it is {side} px.")
     note = "" if side == own else f" The model was made for {own} px; its positions are resampled."
     count = side // patch
     st.caption(f"Patches of {patch} × {patch} pixels, about {count} × {count} of them.{note}")
