@@ -142,5 +142,5 @@ def _stamp(module: nn.Module) -> list[tuple[torch.Size, torch.dtype, torch.devic
 
 
 def _digest(weight: Tensor) -> bytes:
-    bits = weight.cpu().contiguous().flatten().view(torch.uint8)
+    bits = weight.cpu().contiguous().flatten().view(torch.int8)
     return hashlib.sha256(bits.numpy().data).digest()
