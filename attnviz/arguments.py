@@ -89,7 +89,10 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     add("--target", metavar="CLASS", help=target)
     similar = "instead of a class, how alike: to cls, a patch ROW,COL, or another PICTURE"
     add("--similar-to", metavar="WHAT", help=similar)
-    query = "cls, mean, reg1 …, or a patch as ROW,COL (the class token)"
+    query = (
+        "cls, mean, reg1 …, or a patch as ROW,COL (the class token); counted on the model's first,"
+        " finest grid whatever the layer"
+    )
     add("--query", metavar="TOKEN", help=query)
     for name, (option, methods) in options_of_methods().items():
         said: dict[str, list[str]] = {}

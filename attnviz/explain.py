@@ -122,7 +122,9 @@ def explain(
         record: what `observe` gave.
         method: a name in `METHODS`.
         query: `"cls"`, `"mean"` (all patches), a prefix token's name, or a patch (row, col); if
-            left out, the class token, or the mean where there is none.
+            left out, the class token, or the mean where there is none. A patch is counted on the
+            record's grid (`record.layout.grid`), the model's first and in networks of stages its
+            finest, whichever layer is asked; the fact `here` says which cell it is there.
         progress: called with (done, all) by a long method; may raise, to stop.
         options: the method's own, see `METHODS[method].options`.
 
@@ -139,7 +141,8 @@ def explain(
         )
     settled = settle(method, chosen.options, options, record)
     geometry = record.geometry_of(settled)
-    query = geometry.default_query if query is None else geometry.asked(query, record.layout)
+    named = geometry.default_query if query is None else query
+    query = geometry.asked(named, record.layout)
     tokens = geometry.queries.query_tokens(query)
     hears = {} if chosen.estimate is None else {"progress": progress}
     found = chosen.compute(record, tokens, **settled, **hears)
@@ -158,7 +161,7 @@ def explain(
         values=on_grid.float().cpu().numpy(),
         unit=chosen.unit,
         title=chosen.label,
-        facts=_facts(record, chosen, query, settled, geometry, chosen.remarks(record, values)),
+        facts=_facts(record, chosen, named, settled, geometry, chosen.remarks(record, values)),
         image=record.image,
         box=_within(record.view.box, geometry.place),
         query_cell=(None if isinstance(query, str) or not chosen.asks else geometry.key_of(query)),
@@ -231,11 +234,23 @@ def _facts(
         ("method", method.label),
         *_in_words(method, settled, len(record.layers)),
         *remarks,
-        *([("query", geometry.queries.query_label(query))] if method.asks else []),
+        *(_asker(record, query, geometry) if method.asks else []),
         *([("attends to", geometry.kind)] if "layer" in settled and not geometry.is_plain else []),
         *([("target", str(record.target))] if method.needs_gradient else []),
         *record.facts_on(geometry.keys),
     )
+
+
+def _asker(record: AttentionRecord, query: Query, geometry: Geometry) -> Facts:
+    """The query as it has to be given again, and its cell where the grid is another."""
+    if isinstance(query, str):
+        return (("query", geometry.queries.query_label(query)),)
+    typed = ("query", record.layout.query_label(query))
+    rows, cols = geometry.queries.grid
+    if (rows, cols) == record.layout.grid:
+        return (typed,)
+    row, col = geometry.asked(query, record.layout)
+    return typed, ("here", f"row {row}, column {col} of {rows} × {cols}")
 
 
 def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import timm
-from page_visit import DISTILLED, calm, choose_model, record_on, stand_ins, texts, visit
+from page_visit import DISTILLED, calm, choose_model, record_on, stand_ins, texts, visit, widget
 
 import models
 
@@ -118,3 +118,19 @@ def test_a_span_that_does_not_add_up_stays_where_it_was_put_with_an_error_of_the
     calm(page.slider(key="span").set_value((0, 1)).run())  # the first stage, on its own
     assert not page.error
     assert record_on(page).model == STAGED
+
+
+def test_heading_and_caption_name_the_same_patch(page):
+    choose_model(page, STAGED)
+    widget(page, "Row").set_value(13).run()
+    calm(widget(page, "Column").set_value(6).run())
+    assert "What the patch (row 13, column 6) attends to" in texts(page)
+    said = (
+        "**Attention** of the **patch (row 13, column 6)**, here row 6, column 3 of 8 × 8: layer 3"
+    )
+    assert said in texts(page)
+    method(page, "relevance")
+    assert "**patch (row 13, column 6)**, here row 6, column 3 of 8 × 8, for the **" in texts(page)
+    method(page, "attention")
+    calm(page.slider(key="layer").set_value(0).run())
+    assert "of the **patch (row 13, column 6)**: layer 0" in texts(page)

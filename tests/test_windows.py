@@ -1,5 +1,7 @@
 """Layers that attend in windows or to pooled keys: each map lies where the model's tokens do."""
 
+import re
+
 import numpy as np
 import pytest
 import timm
@@ -16,8 +18,10 @@ from timm.models.vision_transformer_sam import VisionTransformerSAM
 
 import attnviz
 import models
+from attnviz import export
 from attnviz.errors import BadOption, CaptureFailed
 from attnviz.geometry import Geometry
+from attnviz.paper import Paper
 from attnviz.sinks import swallowed_by
 from attnviz.tokens import TokenLayout
 from attnviz.ui.cache import _tiles
@@ -200,7 +204,17 @@ def test_a_coarser_stage_is_asked_by_place():
     heat = attnviz.explain(record, layer=2, query=(5, 9))  # of 8 × 12 cells, this is (2, 4)
     assert heat.grid == (8, 12)
     assert heat.query_cell == (2, 4)
-    assert heat.fact("query") == "patch (row 2, column 4)"
+    # What is to be typed again, and where that is on this layer's grid.
+    assert heat.fact("query") == "patch (row 5, column 9)"
+    assert heat.fact("here") == "row 2, column 4 of 8 × 12"
+    assert "query: patch (row 5, column 9); here: row 2, column 4 of 8 × 12" in heat.summary
+    facts = export.manifest(heat, Paper())["facts"]
+    typed = tuple(map(int, re.findall(r"\d+", facts["query"])))
+    again = attnviz.explain(record, layer=2, query=typed)
+    assert np.array_equal(again.values, heat.values) and again.facts == heat.facts
+    assert attnviz.explain(record, layer=0, query=(5, 9)).fact("here") is None
+    assert attnviz.explain(record, layer=2, query="mean").fact("here") is None
+    assert attnviz.explain(record, "rollout", query=(5, 9)).fact("here") == heat.fact("here")
 
 
 def test_padding_takes_its_share_and_is_named():

@@ -18,6 +18,11 @@ from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
 
+SAID_ELSEWHERE = frozenset(
+    {"picture", "method", "query", "here", "target", "weights", "input", "fit", "grid", "model"}
+)
+"""Facts that the page says beside the map's sentence, or at its beginning."""
+
 
 def show_map(
     heat: Explanation, shown: Explanation, look: Look, scale: Scale | None, ground: Ground
@@ -120,11 +125,10 @@ def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
 
 def _sentence(heat: Explanation, ground: Ground) -> str:
     """What was chosen, in words, and how much of the whole is seen."""
-    left_out = ("picture", "method", "query", "target", "weights", "input", "fit", "grid", "model")
     chosen = ", ".join(
         value if value.startswith(name) else f"{name} {value}"
         for name, value in heat.facts
-        if name not in left_out
+        if name not in SAID_ELSEWHERE
     )
     said = f"{_subject(heat, '**')}{': ' if chosen else ''}{chosen}."
     placeless = [ground.layout.query_label(name) for name in ground.layout.prefix]
@@ -144,7 +148,9 @@ def _subject(heat: Explanation, mark: str = "") -> str:
     """The method, whose map it is, and what it explains."""
     query, target = heat.fact("query"), heat.fact("target")
     of = f" of the {mark}{query}{mark}" if query else ""
-    aim = f" for the {mark}{target}{mark}" if target else ""
+    if here := heat.fact("here"):  # on a later stage's grid
+        of += f", here {here}"
+    aim = f"{',' if here else ''} for the {mark}{target}{mark}" if target else ""
     return f"{mark}{heat.title}{mark}{of}{aim}"
 
 
