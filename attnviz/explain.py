@@ -249,7 +249,8 @@ def _asker(record: AttentionRecord, query: Query, geometry: Geometry) -> Facts:
     rows, cols = geometry.queries.grid
     if (rows, cols) == record.layout.grid:
         return (typed,)
-    row, col = geometry.asked(query, record.layout)
+    asked = geometry.queries.query_tokens(geometry.asked(query, record.layout))
+    row, col = geometry.queries.cell(asked.start)
     return typed, ("here", f"row {row}, column {col} of {rows} × {cols}")
 
 

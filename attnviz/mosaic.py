@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from einops import repeat
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from PIL import Image
 
 from attnviz.colour import bounded, colourise
@@ -53,6 +53,13 @@ class Mosaic:
         return divmod(int(y // height) * self.columns + int(x // width), self.heads)
 
 
+def tiles_there(
+    tiles: Float[np.ndarray, "layer head row col"],
+) -> Bool[np.ndarray, "layer head"]:
+    """Which tiles are of a head: layers may have fewer, and then the rest is NaN throughout."""
+    return ~np.asarray(np.isnan(tiles).all((2, 3)))
+
+
 def mosaic(
     tiles: Float[np.ndarray, "layer head row col"],
     *,
@@ -66,18 +73,20 @@ def mosaic(
     """Draw every tile as whole pixels a patch, with `gap` white pixels between tiles.
 
     `scale` is `"own"` (each tile has its own range), `"shared"` (one range for all) or a `Scale`.
+    A tile of NaN alone stands for a head that is not there: its place stays white, as the gaps are.
     The longer side stays within `max_side` unless a patch would be less than one pixel. `columns`
     tiles make a line, a layer's heads if None. Tiles longer than `LONGEST` : 1 are stretched
     towards it, as far as there is room.
     """
     layers, heads, rows, cols = tiles.shape
-    if not np.isfinite(tiles).all():
+    there = tiles_there(tiles)
+    if not np.isfinite(tiles[there]).all():
         raise CaptureFailed("Some heads have values that are not finite; check the weights.")
     shared = scale if isinstance(scale, Scale) else None
     if shared is None and scale not in ("own", "shared"):
         raise unknown("mosaic scale", scale, ("own", "shared"))
     if scale == "shared" or shared:
-        shared = choose_scale(tiles, shared or "own", clip=clip)
+        shared = choose_scale(tiles[there], shared or "own", clip=clip)
     columns = heads if columns is None else columns
     if columns < 1 or layers * heads % columns:
         raise BadOption(f"{layers} × {heads} tiles can't be laid out in full lines of {columns}.")
@@ -91,6 +100,8 @@ def mosaic(
     canvas = np.full((lines * high, columns * wide, 3), 255, np.uint8)
     for index, (layer, head) in enumerate(np.ndindex(layers, heads)):
         tile = tiles[layer, head]
+        if not there[layer, head]:
+            continue
         colours = colourise(tile, shared or choose_scale(tile, clip=clip), colormap)
         line, column = divmod(index, columns)
         top, left = line * high + gap // 2, column * wide + gap // 2

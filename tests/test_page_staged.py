@@ -1,12 +1,30 @@
 """The page between a plain model and one in stages: defaults, queries on coarser grids, heads."""
 
+import base64
+import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import timm
-from page_visit import DISTILLED, calm, choose_model, record_on, stand_ins, texts, visit, widget
+from einops import rearrange
+from page_visit import (
+    DISTILLED,
+    calm,
+    choose_model,
+    picker,
+    record_on,
+    stand_ins,
+    texts,
+    visit,
+    widget,
+)
+from PIL import Image
 
 import models
+from attnviz.errors import CaptureFailed
+from attnviz.mosaic import mosaic
+from attnviz.ui.picker import CellGrid
 
 STAGED = "swin_tiny_patch4_window7_224.ms_in1k"
 SPAN = "start at layer 2"
@@ -134,3 +152,51 @@ def test_heading_and_caption_name_the_same_patch(page):
     method(page, "attention")
     calm(page.slider(key="layer").set_value(0).run())
     assert "of the **patch (row 13, column 6)**: layer 0" in texts(page)
+
+
+def test_heads_that_a_layer_has_not_are_empty_not_counted_and_not_picked(page):
+    choose_model(page, STAGED)
+    tiles = picker(page, "mosaic")  # 4 layers: heads 1, 1, 4, 4
+    assert tiles["empty"] == [[False, *[True] * 3]] * 2 + [[False] * 4] * 2
+    assert "What each of the 10 heads makes" in texts(page)
+    assert "There are 1 to 4 a layer; a place without a head is empty." in texts(page)
+    assert "of 4 layers with 1 to 4 heads each" in tiles["alt"]
+    drawn = Image.open(io.BytesIO(base64.b64decode(tiles["picture"].split(",")[1])))
+    pixels = rearrange(np.asarray(drawn), "(l h) (c w) rgb -> l c h w rgb", l=4, c=4)
+    white = (pixels == 255).all((2, 3, 4))
+    assert white.tolist() == tiles["empty"]
+    for scale in ("shared", "own"):
+        calm(page.radio(key="scale").set_value(scale).run())
+        assert not page.error
+    choose_model(page, DISTILLED)
+    assert picker(page, "mosaic")["empty"] is None and "3 × 3 heads" in texts(page)
+
+
+def test_similarity_to_a_patch_is_hinted_at_until_one_is_picked(page):
+    hint = "Pick a patch, and the similarity to it can be explained too."
+    assert hint not in texts(page)
+    method(page, "relevance")
+    assert hint in texts(page)
+    calm(widget(page, "Row").set_value(1).run())
+    assert hint not in texts(page)
+    assert "similarity to the patch (row 1, column 0)" in page.selectbox(key="target").options
+
+
+def test_an_empty_cell_cannot_be_picked():
+    cells = CellGrid.on((40, 20), (1, 2), None)
+    empty = np.array([[False, True]])
+    assert cells.checked([0, 0], empty) == (0, 0) and cells.checked([0, 1]) == (0, 1)
+    assert cells.checked([0, 1], empty) is None and cells.checked([0, 2], empty) is None
+
+
+def test_a_tile_of_nan_alone_is_white_and_one_of_some_nan_is_refused():
+    tiles = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
+    tiles[0, 1] = np.nan
+    made = mosaic(tiles, scale="shared", max_side=40)
+    assert (made.scale.low, made.scale.high) == (0, 15)
+    high, wide = made.cell
+    pixels = np.asarray(made.image)
+    assert (pixels[:high, wide:] == 255).all() and not (pixels[high:, wide:] == 255).all()
+    tiles[1, 1, 0, 0] = np.nan
+    with pytest.raises(CaptureFailed):
+        mosaic(tiles)

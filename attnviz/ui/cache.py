@@ -157,10 +157,10 @@ def _for_screen(image: Image.Image) -> Image.Image:
 
 
 def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
-    """Every head's row, on the record's grid; zero where a layer has no such head or query."""
+    """Every head's row, on the record's grid; NaN where a layer has no such head or query."""
     each = [_tile(record, layer, query) for layer in record.layers]
     heads = max(layer.heads for layer in record.layers)
-    values = np.zeros((len(each), heads, *record.layout.grid), np.float32)
+    values = np.full((len(each), heads, *record.layout.grid), np.nan, np.float32)
     for number, tile in enumerate(each):
         values[number, : len(tile)] = tile
     values.setflags(write=False)
@@ -174,7 +174,7 @@ def _tile(
     try:
         rows = layer.rows(geometry.queries.query_tokens(geometry.asked(query, record.layout)))
     except (BadOption, UnknownName):  # the token does not ask here
-        return np.zeros((layer.heads, *record.layout.grid), np.float32)
+        return np.full((layer.heads, *record.layout.grid), np.nan, np.float32)
     grid = geometry.keys.to_grid(rows).float().cpu().numpy()
     down, across = (
         np.arange(ours) * theirs // ours

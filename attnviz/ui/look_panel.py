@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.colour import COLORMAPS
 from attnviz.heatmap import Heatmap
+from attnviz.mosaic import tiles_there
 from attnviz.scale import Scale, choose_scale
 
 ScaleName = Literal["own", "zero", "shared"]
@@ -52,7 +53,9 @@ class Look:
         """The scale of all heads' maps together, if they are to share one."""
         if self.scale != "shared":
             return None
-        chosen = choose_scale(tiles, clip=self.clip)
+        if not (there := tiles_there(tiles)).any():  # as where the token asks in no layer
+            return None
+        chosen = choose_scale(tiles[there], clip=self.clip)
         return Scale(chosen.low, chosen.high, f"{chosen.name}, of all heads")
 
 

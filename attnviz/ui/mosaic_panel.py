@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from attnviz.mosaic import mosaic
+from attnviz.mosaic import mosaic, tiles_there
 from attnviz.scale import Scale
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
@@ -53,10 +53,16 @@ def show_mosaic(
     lines = layers * heads // columns
     names = [[f"L{i}, H{j}" for j in range(heads)] for i in range(layers)]
     chosen_tile = None if chosen is None else divmod(chosen[0] * heads + chosen[1], columns)
+    there = tiles_there(tiles)
+    count, few = int(there.sum()), _counts(there)
     st.subheader("All heads", anchor=False)
+    if not count:
+        st.caption(f"The **{asker}** asks in no layer, so no head has a map of it.")
+        return
     st.caption(
-        f"What each of the {layers} × {heads} heads makes the **{asker}** attend to, first layer "
-        "on top. "
+        f"What each of the {f'{layers} × {heads}' if there.all() else count} heads makes the "
+        f"**{asker}** attend to, first layer on top. "
+        + ("" if there.all() else f"There are {few} a layer; a place without a head is empty. ")
         + (
             f"One scale for all: {shared.low:.3g} to {shared.high:.3g}. "
             if shared
@@ -72,10 +78,10 @@ def show_mosaic(
         gap=GAP,
         columns=columns,
     )
-    if shared and not look.clip and (dark := _dark_share(tiles, shared)):
+    if shared and not look.clip and (dark := _dark_share(tiles[there], shared)):
         st.warning(
-            f"{dark} of the {layers * heads} tiles look black, because the values of a few heads "
-            f"reach {tiles.max():.3g} and set the scale of all.",
+            f"{dark} of the {count} tiles look black, because the values of a few heads "
+            f"reach {tiles[there].max():.3g} and set the scale of all.",
             icon=":material/contrast:",
         )
         st.button("Cut the scale at percentiles 1 and 99", key="cut", on_click=cut_scale)
@@ -86,8 +92,9 @@ def show_mosaic(
             box=None,
             chosen=chosen_tile,
             key="mosaic",
-            alt=f"The attention maps of {layers} layers with {heads} heads each",
+            alt=f"The attention maps of {layers} layers with {few} heads each",
             values=_in_lines(tiles.max((2, 3)), columns),
+            empty=_in_lines(~there, columns),
             unit="at most",
             show_grid=False,
             row_names=row_names(heads, columns, lines),
@@ -101,9 +108,15 @@ def show_mosaic(
         )
 
 
-def _dark_share(tiles: Float[np.ndarray, "layer head row col"], shared: Scale) -> int:
+def _counts(there: Bool[np.ndarray, "layer head"]) -> str:
+    """How many heads a layer has, in words; a layer in which the token does not ask counts none."""
+    low, high = int(there.sum(1).min()), int(there.sum(1).max())
+    return f"{high}" if low == high else f"{low} to {high}"
+
+
+def _dark_share(tiles: Float[np.ndarray, "tile row col"], shared: Scale) -> int:
     """How many tiles look black at a glance, if that is most of them; else 0."""
-    black = looks_dark(rearrange(tiles, "layer head row col -> (layer head) (row col)"), shared)
+    black = looks_dark(rearrange(tiles, "tile row col -> tile (row col)"), shared)
     return int(black.sum()) if 2 * black.sum() > len(black) else 0
 
 

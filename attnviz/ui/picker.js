@@ -47,6 +47,7 @@ function show(data, root, memory, send) {
     if (readout.textContent !== text) readout.textContent = text; // so it is announced once
   };
   const pick = (cell) => {
+    if (data.empty?.[cell[0]][cell[1]]) return; // nothing is there
     memory.cursor = cell;
     point();
     send(cell);
@@ -134,11 +135,12 @@ function gridPath({ lines, ys, xs }) {
   return across.concat(down).join("");
 }
 
-function describe({ word, rowNames, colNames, cellNames, values, chosen }, cell) {
+function describe({ word, rowNames, colNames, cellNames, values, empty, chosen }, cell) {
   if (!cell) return `Click or tap a ${word}; or arrow keys to move, Enter to pick.`;
   const [row, col] = cell;
   const [down, across] = [rowNames?.[row] ?? `row ${row}`, colNames?.[col] ?? `column ${col}`];
   const place = cellNames?.[row][col] ?? `${down}, ${across}`;
+  if (empty?.[row][col]) return `${place}: empty`;
   const value = values ? `: ${values[row][col]}` : "";
   return place + value + (same(cell, chosen) ? " (chosen)" : "");
 }

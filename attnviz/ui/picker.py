@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from PIL import Image
 
 from attnviz.contract import Box
@@ -92,11 +92,14 @@ class CellGrid:
         """The columns that can be seen."""
         return _seen(self.xs)
 
-    def checked(self, value: object) -> Cell | None:
-        """The value as a cell that can be seen, else None: a browser may send anything."""
+    def checked(
+        self, value: object, empty: Bool[np.ndarray, "row col"] | None = None
+    ) -> Cell | None:
+        """The value as a cell that can be picked, else None: a browser may send anything."""
         match value:
             case [row, col] if type(row) is int and type(col) is int:
-                return (row, col) if row in self.rows and col in self.cols else None
+                seen = row in self.rows and col in self.cols
+                return (row, col) if seen and (empty is None or not empty[row, col]) else None
         return None
 
 
@@ -128,6 +131,7 @@ def pick_cell(
     alt: str,
     values: Float[np.ndarray, "row col *parts"] | None = None,
     unit: str = "",
+    empty: Bool[np.ndarray, "row col"] | None = None,
     show_grid: bool = True,
     row_names: Sequence[str] | None = None,
     col_names: Sequence[str] | None = None,
@@ -154,6 +158,7 @@ def pick_cell(
         alt: What the picture shows, for those who cannot see it; without a full stop.
         values: What the line under the picture says of each cell: one number or several.
         unit: Follows the numbers.
+        empty: Cells that hold nothing, where others of the grid do: they cannot be picked.
         show_grid: Whether the cells' edges are drawn.
         row_names: A label for each row, written beside the picture.
         col_names: A label for each column, written above the picture.
@@ -170,10 +175,10 @@ def pick_cell(
         BadOption: `box` leaves no cell, or another option does not fit the grid.
     """
     cells = CellGrid.on(image.size, grid, box)
-    _check_fit(grid, chosen, values, row_names, col_names)
+    _check_fit(grid, chosen, values, empty, row_names, col_names)
 
     def relay() -> None:
-        cell = cells.checked(st.session_state[key].get("picked"))
+        cell = cells.checked(st.session_state[key].get("picked"), empty)
         if cell is not None:
             st.session_state[f"{key}/picked"] = cell
             if on_pick is not None:
@@ -190,6 +195,7 @@ def pick_cell(
         "rows": (cells.rows[0], cells.rows[-1]),
         "cols": (cells.cols[0], cells.cols[-1]),
         "chosen": chosen and (int(chosen[0]), int(chosen[1])),
+        "empty": None if empty is None or not empty.any() else empty.tolist(),
         "lines": show_grid,
         "alt": alt,
         "word": cell_word,
@@ -198,21 +204,23 @@ def pick_cell(
         "cellNames": cell_names and [list(names) for names in cell_names],
         "values": None if values is None else _texts(values, unit),
     }
-    return cells.checked(_component(key=key, data=data, on_picked_change=relay).picked)
+    return cells.checked(_component(key=key, data=data, on_picked_change=relay).picked, empty)
 
 
 def _check_fit(
     grid: tuple[int, int],
     chosen: Cell | None,
     values: Float[np.ndarray, "row col *parts"] | None,
+    empty: Bool[np.ndarray, "row col"] | None,
     row_names: Sequence[str] | None,
     col_names: Sequence[str] | None,
 ) -> None:
     rows, cols = grid
     if chosen is not None and not (0 <= chosen[0] < rows and 0 <= chosen[1] < cols):
         raise BadOption(f"The chosen cell {chosen} is not in the grid of {rows} × {cols} cells.")
-    if values is not None and values.shape[:2] != grid:
-        raise BadOption(f"Got values of shape {values.shape}; the grid's is {grid}.")
+    for cells in (values, empty):
+        if cells is not None and cells.shape[:2] != grid:
+            raise BadOption(f"Got values of shape {cells.shape}; the grid's is {grid}.")
     for what, names, count in (("row", row_names, rows), ("column", col_names, cols)):
         if names is not None and len(names) != count:
             raise BadOption(f"Got {len(names)} {what} names for {count} {what}s; give one each.")

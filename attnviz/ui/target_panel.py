@@ -39,6 +39,8 @@ def choose_target(
         "A sample is compared by the one feature that the model makes of each picture; the class "
         "token, with the mean of the patches.",
     )
+    if not isinstance(query, tuple):
+        left.caption("Pick a patch, and the similarity to it can be explained too.")
     return offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
 
 
