@@ -84,7 +84,7 @@ def run(
             if target is not None:
                 if feature is None:
                     raise BadOption(f"{vit.name} has no one feature that a target could be of.")
-                goal = aim(target, vit, last, Reading(tokens, feature[0], output[0]))
+                goal = aim(target, vit, layout, Reading(tokens, feature[0], output[0]))
                 aimed = goal, gradients(vit, tap, goal, last, geometries, progress)
     seen = Pass(
         layers,

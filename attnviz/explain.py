@@ -86,7 +86,7 @@ def observe(
         view = vit.view(image, known_fit)
     layout = vit.layout(*view.tensor.shape[-2:])
     if target is not None:
-        require_target(target, vit, capture.last_layout(vit, layout))
+        require_target(target, vit, layout)
     seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
     return AttentionRecord(
         layers=seen.layers,
@@ -246,12 +246,8 @@ def _asker(record: AttentionRecord, query: Query, geometry: Geometry) -> Facts:
     if isinstance(query, str):
         return (("query", geometry.queries.query_label(query)),)
     typed = ("query", record.layout.query_label(query))
-    rows, cols = geometry.queries.grid
-    if (rows, cols) == record.layout.grid:
-        return (typed,)
-    asked = geometry.queries.query_tokens(geometry.asked(query, record.layout))
-    row, col = geometry.queries.cell(asked.start)
-    return typed, ("here", f"row {row}, column {col} of {rows} × {cols}")
+    here = geometry.here(query, record.layout)
+    return (typed, ("here", here)) if here else (typed,)
 
 
 def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:

@@ -84,11 +84,18 @@ class Geometry:
         """A query of the record's `layout` as one of this layer: the patch at the same place."""
         if isinstance(query, str) or layout.grid == self.queries.grid:
             return query
+        layout.query_tokens(query)  # refuses what is no patch of that layout
         if self.widths is None:
             return self.queries.same_place(query, layout)
-        layout.token(*query)
         row, col = (place // self.widths[0] for place in query)
         return row, col
+
+    def here(self, query: Query, layout: TokenLayout) -> str:
+        """Where a patch of the record's `layout` is on this layer's grid, in words; "" if there."""
+        if isinstance(query, str) or layout.grid == self.queries.grid:
+            return ""
+        row, col = self.queries.cell(self.queries.query_tokens(self.asked(query, layout)).start)
+        return "row {}, column {} of {} × {}".format(row, col, *self.queries.grid)
 
     def key_of(self, cell: tuple[int, int]) -> tuple[int, int]:
         """The cell of the keys at the place of one of the queries."""

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption, UnknownName
+from attnviz.geometry import Geometry
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query, TokenLayout
 
@@ -34,7 +35,8 @@ def similarity_to(reference: AttentionRecord | Query, *, name: str | None = None
 
     Args:
         reference: the record of another picture by the same model: its feature; or a token of
-            the picture itself: a patch as (row, col), or a name such as `"cls"`. The class token is
+            the picture itself: a patch as (row, col), counted on the model's first grid as a query
+            is, or a name such as `"cls"`. The class token is
             compared with the mean of the patches, all else with the picture's feature.
         name: what figures call the other picture.
 
@@ -83,7 +85,8 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
                     "The similarity to the mean of all patches is none of the targets: give a"
                     " record, a patch as (row, col), or a prefix token's name."
                 )
-            layout.query_tokens(target.reference)
+            last = vit.sites[-1].geometry_on(layout)
+            last.queries.query_tokens(last.asked(target.reference, layout))
         elif (came := target.reference.model) != vit.name:
             raise BadOption(
                 f"The reference was seen by {came}, but this model is {vit.name}: features are"
@@ -102,12 +105,12 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
 def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -> Goal:
     """The score that the target stands for, of a picture that was just read.
 
-    `target` has passed `require_target`.
+    `target` has passed `require_target`; `layout` is the picture's, as there.
 
     Raises BadOption where features are to be compared and the model, or the reference, has none.
     """
     if isinstance(target, Similarity):
-        return _similarity(target, layout, reading)
+        return _similarity(target, vit.sites[-1].geometry_on(layout), layout, reading)
     if target == "predicted":
         number = int(reading.output.detach().argmax())
         chosen = "the predicted class "
@@ -122,7 +125,7 @@ def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -
     )
 
 
-def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Goal:
+def _similarity(target: Similarity, last: Geometry, layout: TokenLayout, reading: Reading) -> Goal:
     subject, reference = reading.feature, target.reference
     own = reference == "cls"
     if isinstance(reference, AttentionRecord):
@@ -136,10 +139,13 @@ def _similarity(target: Similarity, layout: TokenLayout, reading: Reading) -> Go
             " or another record."
         )
     else:
-        fixed = reading.tokens[layout.query_tokens(reference).start].detach()
-        words = f"similarity to the {layout.query_label(reference)}"
+        asked = last.queries.query_tokens(last.asked(reference, layout))
+        fixed = reading.tokens[asked.start].detach()
+        named = last.queries if isinstance(reference, str) else layout
+        here = last.here(reference, layout)
+        words = f"similarity to the {named.query_label(reference)}{here and f', here {here}'}"
         if own:
-            subject = reading.tokens[len(layout.prefix) :].mean(0)
+            subject = reading.tokens[len(last.queries.prefix) :].mean(0)
             words = "similarity of the patches' mean to the class token"
     if subject.shape != fixed.shape:
         raise BadOption(

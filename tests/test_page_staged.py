@@ -149,6 +149,8 @@ def test_heading_and_caption_name_the_same_patch(page):
     assert said in texts(page)
     method(page, "relevance")
     assert "**patch (row 13, column 6)**, here row 6, column 3 of 8 × 8, for the **" in texts(page)
+    # It hands on no features of single tokens: what would be refused is not offered.
+    assert not any("to the patch" in words for words in page.selectbox(key="target").options)
     method(page, "attention")
     calm(page.slider(key="layer").set_value(0).run())
     assert "of the **patch (row 13, column 6)**: layer 0" in texts(page)

@@ -19,7 +19,7 @@ from timm.models.vision_transformer_sam import VisionTransformerSAM
 import attnviz
 import models
 from attnviz import export
-from attnviz.errors import BadOption, CaptureFailed
+from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.geometry import Geometry
 from attnviz.paper import Paper
 from attnviz.sinks import swallowed_by
@@ -215,6 +215,19 @@ def test_a_coarser_stage_is_asked_by_place():
     assert attnviz.explain(record, layer=0, query=(5, 9)).fact("here") is None
     assert attnviz.explain(record, layer=2, query="mean").fact("here") is None
     assert attnviz.explain(record, "rollout", query=(5, 9)).fact("here") == heat.fact("here")
+
+
+def test_a_target_s_patch_is_counted_on_the_first_grid_as_a_query_is():
+    """The last stage has 7 × 7 cells, each of 8 × 8 of the first: (20, 47) lies in its (2, 5)."""
+    vit, tensor, _ = seen("PVT v2")
+    record = attnviz.observe(vit, tensor, target=attnviz.similarity_to((20, 47)))
+    said = "similarity to the patch (row 20, column 47), here row 2, column 5 of 7 × 7"
+    assert record.target == said
+    assert torch.allclose(record.reference, record.features[2 * 7 + 5], atol=1e-6)
+    with pytest.raises(UnknownName, match="no patch at row 56"):
+        attnviz.observe(vit, tensor, target=attnviz.similarity_to((56, 0)))
+    with pytest.raises(BadOption, match="two whole numbers; 5 came"):
+        attnviz.explain(record, query=5)
 
 
 def test_padding_takes_its_share_and_is_named():

@@ -39,7 +39,7 @@ def choose_target(
         "A sample is compared by the one feature that the model makes of each picture; the class "
         "token, with the mean of the patches.",
     )
-    if not isinstance(query, tuple):
+    if record.features is not None and not isinstance(query, tuple):
         left.caption("Pick a patch, and the similarity to it can be explained too.")
     return offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
 
@@ -74,7 +74,9 @@ def _offered(
     if len(vit.classes) == 1:
         found["the model's one output"] = ("class", 0)
     tokens: list[Query] = ["cls"] if "cls" in record.layout.prefix else []
-    for token in [*tokens, *([query] if isinstance(query, tuple) else [])]:
+    tokens += [query] if isinstance(query, tuple) else []
+    # Some networks hand on no features of single tokens.
+    for token in tokens if record.features is not None else []:
         mean = "" if isinstance(token, tuple) else " of the patches' mean"
         found[f"similarity{mean} to the {record.layout.query_label(token)}"] = ("token", token)
     for name, card in SAMPLES.items():
