@@ -25,6 +25,9 @@ QUERY_WORDS = {
     "mean": "mean of all patches",
 }
 
+_PLACE = re.compile(r"\W*\d+\W+\d+\W*")
+"""What could be read as the (row, col) of a patch."""
+
 
 def prefix_names(*, cls: bool, dist: bool = False, registers: int = 0) -> tuple[str, ...]:
     """The names of prefix tokens, in the order that timm's models and this project's have."""
@@ -34,10 +37,30 @@ def prefix_names(*, cls: bool, dist: bool = False, registers: int = 0) -> tuple[
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """The order of a model's tokens: `prefix` names, then a `grid` of (rows, cols) patches."""
+    """The order of a model's tokens: `prefix` names, then a `grid` of (rows, cols) patches.
+
+    Raises BadOption for names that are no words, come twice, or would be read as another query.
+    """
 
     prefix: tuple[str, ...]
     grid: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        names = self.prefix
+        words = all(isinstance(name, str) for name in names)
+        if isinstance(names, str) or not words:  # type: ignore[redundant-expr]
+            raise BadOption(f'Prefix names are a tuple of words, such as ("cls",); {names!r} came.')
+        for name in names:
+            if not name.strip() or name == "mean" or _PLACE.fullmatch(name):
+                raise BadOption(
+                    f"{name!r} cannot be the name of a prefix token, as a query by it would be"
+                    ' empty, "mean" (all patches) or a patch: give it a word of its own.'
+                )
+            if names.count(name) > 1:
+                raise BadOption(
+                    f"{names.count(name)} prefix tokens are called {name!r}: give each a name of"
+                    " its own."
+                )
 
     @property
     def patches(self) -> int:

@@ -1,5 +1,7 @@
 """A token's place: prefix first, then patches row by row."""
 
+import re
+
 import pytest
 import torch
 
@@ -87,3 +89,26 @@ def test_values_for_another_layout_are_refused_with_both_counts():
         REGISTERS.to_grid(torch.zeros(12))
     with pytest.raises(UnknownName, match="5"):
         REGISTERS.cell(4)
+
+
+REFUSED_NAMES = [
+    (("mean",), "'mean' cannot be the name"),
+    (("cls", "cls"), "2 prefix tokens are called 'cls'"),
+    (("",), "'' cannot be the name"),
+    ((" ",), "' ' cannot be the name"),
+    (("0,1",), "'0,1' cannot be the name"),
+    (("(2, 3)",), "cannot be the name"),
+    (("1 2",), "cannot be the name"),
+    (("cls", 1), "a tuple of words"),
+    ("cls", "a tuple of words"),
+]
+
+
+@pytest.mark.parametrize(("prefix", "said"), REFUSED_NAMES)
+def test_names_that_could_stand_for_another_query_are_refused(prefix, said):
+    with pytest.raises(BadOption, match=re.escape(said)):
+        TokenLayout(prefix, (2, 3))
+
+
+def test_numbered_names_are_words():
+    assert TokenLayout(("reg1", "2", "a 3"), (2, 3)).tokens == 9
