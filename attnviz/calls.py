@@ -118,3 +118,29 @@ class MultiHead:
             return output, weights if wanted else None
 
         return cls(bound.arguments, run)
+
+
+def alone(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a call gives if as many queries as there are keys attend to their own key alone."""
+    if func is MULTI_HEAD:
+        said = dict(MultiHead.of(args, kwargs).arguments)
+        asking, answering = len(said["query"]), len(said["key"])
+        if asking == answering and said["bias_k"] is None and not said["add_zero_attn"]:
+            others = torch.ones(asking, asking, dtype=torch.bool, device=said["query"].device)
+            said |= {"attn_mask": others.fill_diagonal_(False), "is_causal": False}
+        return func(**said)
+    result = func(*args, **kwargs)
+    if func in SOFTMAX and result.ndim > 2 and softmax_axis(args, kwargs) == -1:
+        queries, keys = result.shape[-2:]
+        return torch.eye(keys).to(result).expand_as(result).clone() if queries == keys else result
+    if func is FUSED:
+        query, key, value = _operands(*args, **kwargs)
+        square = query.shape[-2] == key.shape[-2] and value.shape == result.shape
+        return value.clone() if square else result
+    return result
+
+
+def _operands(
+    query: Tensor, key: Tensor, value: Tensor, *_: object, **__: object
+) -> tuple[Tensor, Tensor, Tensor]:
+    return query, key, value

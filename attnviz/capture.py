@@ -114,6 +114,15 @@ def last_layout(vit: LoadedViT, layout: TokenLayout) -> TokenLayout:
     return vit.sites[-1].geometry_on(layout).queries
 
 
+def readable(vit: LoadedViT) -> tuple[Tensor | None, Tensor | None]:
+    """The feature (channel) and the tokens (token, channel) of noise; None for what it has not."""
+    tensor, tap = vit.probe(), Tap(vit.sites)
+    with vit.lock, _as_found(vit, False), grad_mode(False):
+        _, feature = tapped_pass(vit, tensor, tap, keep="factors")
+        tokens = _features(vit, tap, last_layout(vit, vit.layout(*tensor.shape[-2:])))
+    return None if feature is None else feature[0], tokens
+
+
 def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:
     """One forward pass of which values, and what reached the projections, are kept as well."""
     tap = Tap(vit.sites, check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def observe(
         view = vit.view(image, known_fit)
     layout = vit.layout(*view.tensor.shape[-2:])
     if target is not None:
-        require_target(target, vit, layout)
+        require_target(target, vit, layout, partial(capture.readable, vit))
     seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
     return AttentionRecord(
         layers=seen.layers,

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from attnviz.calls import FUSED, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing, softmax_axis
+from attnviz.calls import FUSED, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, alone, mixing, softmax_axis
 from attnviz.contract import AttentionSite
 from attnviz.found import as_found
 
@@ -96,12 +96,16 @@ class Found:
     """The linear layer that made the output (1, number) of one feature (1, channel)."""
 
 
-def scout(module: nn.Module, run: Callable[[Tensor], Any], tensor: Tensor) -> Found:
+def scout(
+    module: nn.Module, run: Callable[[Tensor], Any], tensor: Tensor, *, alone: bool = False
+) -> Found:
     """Run a model once and say which attention was seen in it, in the order of the pass.
 
-    Hooks live for the pass, and the model comes back as it was. What the model raises passes on.
+    With `alone` each token is made to attend to itself alone, so that none comes to hold what is
+    another's. Hooks live for the pass, and the model comes back as it was. What the model raises
+    passes on.
     """
-    scouting = _Scouting(module)
+    scouting = _Scouting(module, alone=alone)
     with ExitStack() as stack, as_found(module), torch.no_grad():
         for name, part in module.named_modules():
             enter = part.register_forward_pre_hook(partial(scouting.enter, name), with_kwargs=True)
@@ -124,8 +128,9 @@ Running = list[tuple[str, nn.Module]]
 class _Scouting(TorchFunctionMode):
     """Sees every torch call of one pass, and knows which modules are running."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, *, alone: bool) -> None:
         super().__init__()
+        self.alone = alone
         self.sightings: list[Sighting] = []
         self.running: Running = []
         self.runs: dict[int, int] = {}
@@ -159,7 +164,7 @@ class _Scouting(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        result = func(*args, **kwargs)
+        result = alone(func, args, kwargs) if self.alone else func(*args, **kwargs)
         if func is MULTI_HEAD:
             self._multi_head(MultiHead.of(args, kwargs).arguments)
         elif func is FUSED:

@@ -71,13 +71,22 @@ class Goal:
     """What the picture's feature is compared with, where that is another one than its own."""
 
 
-def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
-    """Refuse, before the model runs, a target that it does not have.
+Readable = tuple[Tensor | None, Tensor | None]
+"""What a pass of a model leaves to be compared: its feature, and its tokens (token, channel)."""
+
+
+def require_target(
+    target: object, vit: LoadedViT, layout: TokenLayout, readable: Callable[[], Readable]
+) -> None:
+    """Refuse, before the picture is seen, a target that the model does not have.
+
+    `readable` is asked only for what to offer instead.
 
     Raises:
         UnknownName: no such class, token or patch.
         BadOption: it is no target, the model has no classes, or another model saw the reference.
     """
+    last = vit.sites[-1].geometry_on(layout)
     if isinstance(target, Similarity):
         if not isinstance(target.reference, AttentionRecord):
             if target.reference == "mean":
@@ -85,7 +94,6 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
                     "The similarity to the mean of all patches is none of the targets: give a"
                     " record, a patch as (row, col), or a prefix token's name."
                 )
-            last = vit.sites[-1].geometry_on(layout)
             last.queries.query_tokens(last.asked(target.reference, layout))
         elif (came := target.reference.model) != vit.name:
             raise BadOption(
@@ -94,12 +102,28 @@ def require_target(target: object, vit: LoadedViT, layout: TokenLayout) -> None:
             )
     elif not vit.classes:
         raise BadOption(
-            f"{vit.name} has no classes, so {target!r} is no target of it. What it has:"
-            ' attnviz.similarity_to("cls"), to a patch (row, col), or to another record'
-            " (on the command line: --similar-to)."
+            f"{vit.name} has no classes, so {target!r} is no target of it."
+            f" {_offered(last.queries, *readable())}"
         )
     elif target != "predicted":
         class_index(target, vit.classes)
+
+
+def _offered(layout: TokenLayout, feature: Tensor | None, tokens: Tensor | None) -> str:
+    """Which similarities a model without classes can be asked for."""
+    if feature is None:
+        return (
+            "It has no one feature of a picture either, and so no targets: use a method that needs"
+            " none."
+        )
+    alike = tokens is not None and tokens.shape[-1] == feature.shape[-1]
+    references = [
+        *(['"cls"'] if tokens is not None and "cls" in layout.prefix else []),
+        *(["(row, col)"] if alike else []),
+        "record",
+    ]
+    calls = ", ".join(f"attnviz.similarity_to({each})" for each in references)
+    return f"What it has: {calls} of another picture (on the command line: --similar-to)."
 
 
 def aim(target: Target, vit: LoadedViT, layout: TokenLayout, reading: Reading) -> Goal:

@@ -12,6 +12,7 @@ from attnviz.contract import Readout
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.scout import Found
 from attnviz.tokens import TokenLayout
+from models.layout_trial import try_layout
 from models.preprocess import noise
 from models.sizes import Size
 from models.torch_plan import (
@@ -24,7 +25,6 @@ from models.torch_plan import (
     named,
     sites_in,
     tensor_in,
-    try_layout,
     watch,
 )
 
@@ -64,7 +64,7 @@ def described(module: nn.Module, name: str, layout: TokenLayout, size: Size, ask
 
     found = watch(name, module, run, noise(3, *size))
     sites, rest = sites_in(name, found, layout)
-    try_layout(name, module, run, layout, size, found)
+    tried = try_layout(name, module, run, layout, size, [site.name for site in sites])
     return Plan(
         native=size,
         patch=(size[0] // rows, size[1] // cols),
@@ -76,7 +76,7 @@ def described(module: nn.Module, name: str, layout: TokenLayout, size: Size, ask
         recipe=IMAGENET,
         recipe_remark=UNKNOWN_RECIPE,
         classes=classes_of(name, found, asked),
-        remarks=left_out(rest),
+        remarks=(*tried, *left_out(rest)),
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnviz.contract import AttentionSite, Readout
-from attnviz.errors import BadOption, UnsupportedModel
+from attnviz.errors import BadOption, CaptureFailed, UnsupportedModel
 from attnviz.scout import Found, Sighting, scout
 from attnviz.tokens import TokenLayout
 from models.locks import lock_of
-from models.preprocess import Recipe, noise
+from models.preprocess import Recipe
 from models.sizes import Size
 
 Run = Callable[[Tensor], Any]
@@ -68,8 +68,10 @@ def probe_size(native: Size, patch: Size, any_size: bool) -> Size:
     return (3 * patch[0], 5 * patch[1]) if any_size else native
 
 
-def watch(name: str, module: nn.Module, run: Run, tensor: Tensor) -> Found:
+def watch(name: str, module: nn.Module, run: Run, tensor: Tensor, *, alone: bool = False) -> Found:
     """One pass of the module, and the attention that was seen in it.
+
+    With `alone` each token is made to attend to itself alone.
 
     Raises:
         UnsupportedModel: its forward pass fails, or there is no attention in it.
@@ -77,7 +79,7 @@ def watch(name: str, module: nn.Module, run: Run, tensor: Tensor) -> Found:
     like = next(module.parameters(), tensor)
     with lock_of(module):
         try:
-            found = scout(module, run, tensor.to(like.device, like.dtype))
+            found = scout(module, run, tensor.to(like.device, like.dtype), alone=alone)
         except Exception as error:
             shape = " × ".join(map(str, tensor.shape))
             raise UnsupportedModel(
@@ -92,6 +94,15 @@ def watch(name: str, module: nn.Module, run: Run, tensor: Tensor) -> Found:
     return found
 
 
+def fitting(found: Found, layout: TokenLayout) -> list[Sighting]:
+    """The attention from all tokens of the layout to all."""
+    return [
+        each
+        for each in found.sightings
+        if each.windows == 1 and each.queries == each.keys == layout.tokens
+    ]
+
+
 def sites_in(
     name: str, found: Found, layout: TokenLayout
 ) -> tuple[tuple[AttentionSite, ...], tuple[Sighting, ...]]:
@@ -99,14 +110,11 @@ def sites_in(
 
     Raises:
         BadOption: none has as many tokens as the layout.
+        CaptureFailed: a layer holds values that are not finite.
         UnsupportedModel: a layer runs more than once, or its effect cannot be seen.
     """
-    fitting = [
-        each
-        for each in found.sightings
-        if each.windows == 1 and each.queries == each.keys == layout.tokens
-    ]
-    if not fitting:
+    chosen = fitting(found, layout)
+    if not chosen:
         rows, cols = layout.grid
         seen = dict.fromkeys(attends(each) for each in found.sightings)
         raise BadOption(
@@ -114,8 +122,14 @@ def sites_in(
             f" patches, but in {name} attention goes {'; '.join(islice(seen, 5))}: give the layout"
             " that the module has."
         )
+    for each in found.sightings:
+        held = [each.values, *([] if each.mixed is None else [each.mixed])]
+        if not all(bool(tensor.isfinite().all()) for tensor in held):
+            raise CaptureFailed(
+                f"Layer {each.label} of {name} holds values that are not finite: check the weights."
+            )
     modules = [each.module for each in found.sightings]
-    for each in fitting:
+    for each in chosen:
         if each.runs > 1 or modules.count(each.module) > 1:
             times = max(each.runs, modules.count(each.module))
             raise UnsupportedModel(
@@ -128,8 +142,8 @@ def sites_in(
                 " heads side by side, so that nothing proves the map. Let a submodule (a linear"
                 " layer, or nn.Identity) be fed with them."
             )
-    rest = tuple(each for each in found.sightings if each not in fitting)
-    return tuple(each.site() for each in fitting), rest
+    rest = tuple(each for each in found.sightings if each not in chosen)
+    return tuple(each.site() for each in chosen), rest
 
 
 def attends(sighting: Sighting) -> str:
@@ -144,43 +158,6 @@ def left_out(rest: Sequence[Sighting]) -> tuple[str, ...]:
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     said = f"Not drawn, as it is not from all tokens to all: {', '.join(names[:3])}{more}."
     return (said,) if names else ()
-
-
-def try_layout(
-    name: str, module: nn.Module, run: Run, layout: TokenLayout, size: Size, found: Found
-) -> None:
-    """Change single patches, and see whether the token that the layout names is what changes.
-
-    Where patches overlap, its neighbours may change as well, or a little more.
-
-    Raises:
-        BadOption: it is another one.
-    """
-    rows, cols = layout.grid
-    high, wide = size[0] // rows, size[1] // cols
-    before = _first_values(found, layout)
-    for row, col in {(0, cols - 1): None, (rows - 1, 0): None}:
-        changed = noise(3, *size)
-        changed[..., row * high : (row + 1) * high, col * wide : (col + 1) * wide] *= -3
-        after = _first_values(watch(name, module, run, changed), layout)
-        change = (after - before).abs().amax((0, 2))
-        token, expected = int(change.argmax()), layout.token(row, col)
-        if change[expected] < change[token] / 2:
-            raise BadOption(
-                f"The layout says that the patch at row {row}, column {col} is token {expected},"
-                f" but when {name} is shown a change there, it is token {token} that changes most:"
-                " give the layout that the module has, tokens before the patches first, then the"
-                " patches row by row."
-            )
-
-
-def _first_values(found: Found, layout: TokenLayout) -> Tensor:
-    values = next(
-        each.values
-        for each in found.sightings
-        if each.windows == 1 and each.queries == each.keys == layout.tokens
-    )
-    return values.float()
 
 
 def tensor_in(output: Any) -> Tensor:

@@ -52,6 +52,7 @@ def wrap(
     Raises:
         UnsupportedModel: it has no attention that could be drawn truthfully, or is refused by name.
         BadOption: `layout` or `image_size` is missing, or is not the module's.
+        CaptureFailed: a layer of a module that is watched holds values that are not finite.
     """
     if not isinstance(module, nn.Module):
         raise BadOption(f"A torch module is wrapped; {type(module).__name__} came.")

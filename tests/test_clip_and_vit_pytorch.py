@@ -217,5 +217,5 @@ def test_heads_that_are_mixed_again_are_drawn_as_they_are_used():
 
 def test_registers_behind_the_patches_are_no_prefix():
     module = RegisterViT(**PLAIN, num_register_tokens=2)
-    with pytest.raises(BadOption, match="that changes most"):
+    with pytest.raises(BadOption, match=r"that token follows the patch at row 0, column 2"):
         models.wrap(module, layout=TokenLayout(("reg1", "reg2"), (2, 5)), image_size=(16, 40))

@@ -18,7 +18,7 @@ def gradient_of(layer: LayerAttention) -> Product | Windows:
     if layer.gradient is None:
         raise BadOption(
             'This record has no gradients: observe the picture with a target, such as "predicted"'
-            ' or attnviz.similarity_to("cls").'
+            " or attnviz.similarity_to(…)."
         )
     return layer.gradient
 
