@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -15,14 +13,13 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.colour import colourise, stretched
-from attnviz.contract import Fit, LoadedViT, Progress
+from attnviz.contract import Progress
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate
 from attnviz.methods import METHODS, Method
 from attnviz.methods.values import in_words
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
-from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.asked import Ground
 from attnviz.ui.heads_panel import show_heads
@@ -30,14 +27,14 @@ from attnviz.ui.look_panel import Look, choose_look
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import Ask, choose_method
-from attnviz.ui.model_choice import Choice
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.query_panel import choose_query
+from attnviz.ui.run import Run
 from attnviz.ui.sinks_panel import leave_out_sinks
-from attnviz.ui.state import Picture, plain, sample_picture
-from attnviz.ui.target_panel import Wish, choose_target
+from attnviz.ui.state import plain
+from attnviz.ui.target_panel import choose_target
 from attnviz.ui.trust_panel import show_trust
 
 PANORAMA = 2.2
@@ -97,63 +94,6 @@ def _icon() -> Image.Image:
     values = np.array([[0.1, 0.3, 0.2], [0.3, 1.0, 0.7], [0.2, 0.7, 0.4]])
     cells = Image.fromarray(colourise(values, Scale(0, 1, "icon")))
     return cells.resize((48, 48), Image.Resampling.NEAREST)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the model is run on, and where it is said how far it is."""
-
-    vit: LoadedViT
-    choice: Choice
-    """What made it."""
-    picture: Picture
-    fit: Fit
-    status: Place
-
-    def observe(self, wish: Wish | None = None) -> tuple[cache.Request, cache.Observation]:
-        """Run the model, with a bar that grows layer by layer; a move of any widget stops it."""
-        target = None if wish is None else self._target(*wish)
-        return self._observe(self.picture, wish, target)
-
-    def _target(self, kind: str, what: Any) -> Target:
-        match kind:
-            case "class":
-                return int(what)
-            case "token":
-                return similarity_to(what)
-            case "sample":
-                sample = sample_picture(what)
-                _, other = self._observe(sample)
-                return similarity_to(other.record, name=f"the sample {sample.name}")
-        raise ValueError(kind)
-
-    def _observe(
-        self, picture: Picture, wish: Wish | None = None, target: Target | None = None
-    ) -> tuple[cache.Request, cache.Observation]:
-        name = self.vit.name
-
-        def progress(done: int, total: int) -> None:
-            layers = len(self.vit.sites)
-            back = f"gradient of layer {done - layers}" if done > layers else f"layer {done}"
-            words = f"Running {name} on {picture.name}: {back} of {layers}"
-            self.status.progress(done / total, words)
-
-        def waiting() -> None:
-            self.status.progress(0.0, "Waiting until the run before this one is done")
-
-        try:
-            return cache.observation(
-                self.vit,
-                picture,
-                self.fit,
-                progress,
-                waiting,
-                choice=self.choice,
-                wish=wish,
-                target=target,
-            )
-        finally:
-            self.status.empty()
 
 
 def _explore(run: Run | None, seen: cache.Observation, look: Look, status: Place) -> None:
