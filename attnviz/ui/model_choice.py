@@ -43,7 +43,13 @@ def choose() -> Choice:
     """The widgets: a kind, a model of it or any of timm's, and its weights."""
     st.subheader("Model", anchor=False)
     kinds = list(dict.fromkeys(card.family for card in models.MODELS.values()))
-    kind = st.pills("Kind", kinds, key="kind", format_func=str.capitalize, help="Fewer to see.")
+    kind = st.pills(
+        "Kind",
+        kinds,
+        key="kind",
+        format_func=str.capitalize,
+        help="Show the models of one kind only.",
+    )
     state = st.session_state
     offered = [name for name, card in models.MODELS.items() if kind in (None, card.family)]
     current = state.setdefault("model", next(iter(models.MODELS)))
