@@ -209,7 +209,8 @@ def test_what_pooled_layers_say_of_themselves():
     expected[:8, 8:16] = True
     assert np.array_equal(heat.filled, expected)
     assert heat.values.shape == (16, 24)
-    assert heat.fact("query") == "patch (row 2, column 4)"
+    assert heat.fact("query") == "patch (row 5, column 9)"
+    assert heat.fact("here") == "row 2, column 4 of 8 × 12"
 
 
 def test_features_come_row_by_row_or_not_at_all():
