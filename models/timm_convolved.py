@@ -36,7 +36,7 @@ def _finest(module: nn.Module) -> Size:
 def on_stage(module: Any, name: str) -> Place:
     """All cells of a stage attend to all, or all of a coarser grid that the layer makes of it.
 
-    Such a grid is made anew in each layer, so that these layers do not add up.
+    Convolutions lie between these layers, so that none adds up with another.
     """
     times, stage = _cell(module, name) // _finest(module)[0], name.split(".")[1]
     shrunk = getattr(module.get_submodule(name), "att_stride", 1) > 1
@@ -48,7 +48,7 @@ def on_stage(module: Any, name: str) -> Place:
             tokens,
             tokens,
             f"all tokens of stage {stage}" + f", shrunk to {rows} × {cols}" * shrunk,
-            branch=name if shrunk else f"stage {stage}",
+            branch=name,
             place=share_of(tokens.grid, (times, times), layout),
         )
 

@@ -53,6 +53,7 @@ from models.timm_places import (
 )
 from models.timm_pooled import POOLED
 from models.timm_windows import (
+    alone,
     block_windows,
     coat_or_max,
     first_stage,
@@ -169,12 +170,12 @@ FAMILIES: Mapping[type[nn.Module], Family] = {
     SwinTransformerV2: Family(_of_patch_embed, _image_size, places={"": block_windows}),
     SwinTransformerV2Cr: Family(_four, _image_size, places={"": block_windows}),
     GlobalContextVit: Family(_of_stages, _image_size, places={"": block_windows}),
-    DaVit: Family(_of_stages, _image_size, places={"": block_windows}),
+    DaVit: Family(_of_stages, _image_size, places={"": alone(block_windows)}),
     MaxxVit: Family(_of_stages, _image_size, places={"": coat_or_max}),
     Nest: Family(_of_patch_embed, _image_size, places={"": nest_blocks}),
-    PyramidVisionTransformerV2: Family(_four, _image_size, places={"": pvt}),
+    PyramidVisionTransformerV2: Family(_four, _image_size, places={"": alone(pvt)}),
     Visformer: Family(_of_stages, _image_size, places={"": in_stage}),
-    TinyVit: Family(_of_stages, _image_size, places={"": block_windows}),
+    TinyVit: Family(_of_stages, _image_size, places={"": alone(block_windows)}),
     CrossVit: Family(
         patch=lambda module: module.patch_embed[finest(module)].patch_size,
         native=lambda module: module.img_size,
@@ -182,7 +183,7 @@ FAMILIES: Mapping[type[nn.Module], Family] = {
         prefix=("cls",),
         places={"": crossvit},
     ),
-    Twins: Family(_four, _image_size, places={"": twins}),
+    Twins: Family(_four, _image_size, places={"": alone(twins)}),
     **POOLED,
     **HIERA,
     **CONVOLVED,

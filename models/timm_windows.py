@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from attnviz.geometry import Geometry
@@ -62,9 +64,25 @@ def partition(module: Any, name: str) -> Place:
     size, scale = pair(part.partition_size), _stage_scale(module, name)
     strided = not part.partition_block
     kind = f"windows of {size[0]} × {size[1]}" + (" cells, spread over the grid" * strided)
-    return lambda layout: placed(
-        layout, scale, kind, lambda grid: windows(grid, size, strided=strided)
+    # The two of a block add up; convolutions come before the next block's.
+    block = name.partition(".attn_")[0]
+    return lambda layout: replace(
+        placed(layout, scale, kind, lambda grid: windows(grid, size, strided=strided)),
+        branch=block,
     )
+
+
+def alone(places: Callable[[Any, str], Place | None]) -> Callable[[Any, str], Place | None]:
+    """The same for a family whose convolutions move what tokens hold from layer to layer.
+
+    Each layer is a branch of its own: none adds up with another.
+    """
+
+    def lonely(module: Any, name: str) -> Place | None:
+        found = places(module, name)
+        return found and (lambda layout: replace(found(layout), branch=name))
+
+    return lonely
 
 
 def coat_or_max(module: Any, name: str) -> Place:
