@@ -65,7 +65,9 @@ or why it has no map.
 
 REST = """
 Windows are drawn in place, with shifts undone, and cells outside the query's window stay blank.
-Methods that go through several layers go as far as these share their tokens.
+Methods that go through several layers go as far as these share their tokens, and no convolution
+between them moves what tokens hold. A cell is drawn as its equal part of the picture: behind a stem
+of convolutions, what the token sees is centred up to half a cell above it and to its left.
 
 ## Without a map
 
