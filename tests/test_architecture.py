@@ -170,3 +170,11 @@ def test_the_design_page_has_the_order_that_imports_are_checked_by():
     assert [sorted(step) for step in order] == [
         *(sorted(step) for step in reversed(checked)), ["app.py"]
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda path: path.name
+)
+def test_no_page_holds_the_marks_of_a_merge(path: Path) -> None:
+    marks = ("<<<<<<< ", ">>>>>>> ")
+    assert not [line for line in path.read_text("utf-8").splitlines() if line.startswith(marks)]
