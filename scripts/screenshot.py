@@ -39,6 +39,7 @@ def main() -> int:
 
 def compose(page: Page) -> None:
     """Open one head, and wait until all of it is drawn."""
+    page.locator(".st-key-view").get_by_text("All heads", exact=True).click()
     mosaic = page.locator(".st-key-mosaic .surface")
     mosaic.wait_for()
     box = mosaic.bounding_box()

@@ -78,6 +78,19 @@ def picker(at, key):
     return json.loads(next(proto.json for proto in protos if proto.id.endswith(f"-{key}")))
 
 
+def open_view(at, name):
+    at.session_state.view = name
+    calm(at.run())
+
+
+def mosaic(at):
+    """What the picture of all heads was given; the page comes back to the one map."""
+    open_view(at, "heads")
+    given = picker(at, "mosaic")
+    open_view(at, "map")
+    return given
+
+
 def texts(at):
     return "\n".join(element.value for element in [*at.caption, *at.subheader, *at.warning])
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from page_visit import (
     calm,
+    mosaic,
+    open_view,
     picker,
     png,
     record_on,
@@ -85,7 +87,7 @@ def test_shows_the_head_that_was_asked_for(page, layer, head):
     assert (low, high) == pytest.approx(ends, rel=5e-3)
     assert middle == pytest.approx(sum(ends) / 2, rel=5e-3)
     assert "attention weight" in bar
-    assert picker(page, "mosaic")["chosen"] == [layer, head]
+    assert mosaic(page)["chosen"] == [layer, head]
     share = re.search(r"hold ([\d.]+)% of the whole", texts(page))
     assert float(share[1]) == pytest.approx(100 * expected.sum(), abs=0.06)
 
@@ -96,12 +98,12 @@ def test_says_no_share_of_a_whole_where_there_is_none(page):
 
 
 def test_the_mosaic_holds_every_head(page):
-    mosaic = picker(page, "mosaic")
-    assert (mosaic["rows"], mosaic["cols"]) == ([0, 2], [0, 2])
+    tiles = mosaic(page)
+    assert (tiles["rows"], tiles["cols"]) == ([0, 2], [0, 2])
     layers = record_on(page).layers
     for layer in range(3):
         for head in range(3):
-            most, *unit = mosaic["values"][layer][head].split()
+            most, *unit = tiles["values"][layer][head].split()
             assert unit == ["at", "most"]
             expected = float(layers[layer].probs()[head, 0, 1:].max())
             assert float(most) == pytest.approx(expected, rel=5e-3)
@@ -126,8 +128,8 @@ def test_the_mosaic_holds_every_head(page):
 def test_every_choice_draws(page, kind, key, value):
     chosen = widget(page, "Sample") if key == "sample" else getattr(page, kind)(key=key)
     calm(chosen.set_value(value).run())
-    # Two pictures, the mosaic, who listens for what is pasted, and what the browser keeps.
-    assert len(page.get("bidi_component")) == 5
+    # Two pictures, who listens for what is pasted, and what the browser keeps.
+    assert len(page.get("bidi_component")) == 4
     assert len(page.get("plotly_chart")) == (key == "chart")
     if key == "sample":
         assert SAMPLES[value].credit in texts(page)
@@ -154,8 +156,6 @@ def test_flow_takes_its_options(page):
     edges[0] += 0.5
     seen = np.array(picker(page, "map")["values"], dtype=float).ravel()
     assert seen == pytest.approx(edges[1:], rel=5e-3)
-    mosaic = picker(page, "mosaic")
-    assert (mosaic["rows"], mosaic["cols"]) == ([0, 2], [0, 2])
 
 
 def test_flow_pools_fine_grids_unless_told_not_to(page):
@@ -236,8 +236,10 @@ def test_one_scale_for_all_heads_is_the_mosaics_too(page, clip):
     numbers = [float(text.strip("≤≥ ")) for text in re.findall(r"<span>(.*?)</span>", bar)]
     assert (numbers[0], numbers[-1]) == pytest.approx((low, high), rel=5e-3)
     assert "of all heads" in bar
+    open_view(page, "heads")
     told = re.search(r"One scale for all: (\S+) to (\S+)\. ", texts(page))
     assert (float(told[1]), float(told[2])) == pytest.approx((low, high), rel=5e-3)
+    open_view(page, "map")
     # What adds up over layers has another unit, and keeps a scale of its own.
     calm(page.segmented_control(key="method").set_value("rollout").run())
     bar = next(element.value for element in page.html if "Colour bar" in element.value)
@@ -256,6 +258,7 @@ def test_colours_that_are_mixed_are_said_to_be_and_shown_alone_on_request(page):
 
 def test_a_shared_scale_that_one_head_sets_says_so_and_offers_the_cut(page, monkeypatch):
     calm(page.radio(key="scale").set_value("shared").run())
+    open_view(page, "heads")
     assert not page.warning
     tiles = np.full((3, 3, 2, 3), 0.01, np.float32)
     tiles[1, 1, 0, 0] = 0.9
@@ -275,8 +278,7 @@ def test_from_zero_starts_at_zero(page):
 
 
 def test_the_heads_in_numbers_are_those_of_the_record(page):
-    page.session_state.view = "Heads in numbers"
-    calm(page.run())
+    open_view(page, "numbers")
     expected = attnviz.head_metrics(record_on(page))
     (table,) = (each.value for each in page.dataframe if "entropy" in each.value)
     assert len(table) == 9  # 3 layers of 3 heads
@@ -288,8 +290,7 @@ def test_the_heads_in_numbers_are_those_of_the_record(page):
 
 
 def test_the_masks_hold_the_share_that_was_asked_for(page):
-    page.session_state.view = "Object mask"
-    calm(page.run())
+    open_view(page, "mask")
     page.slider(key="mass").set_value(0.5)
     calm(page.run())
     row = record_on(page).layers[2].probs().mean(0)[0, 1:].double().numpy()
@@ -345,8 +346,7 @@ def test_three_components_are_colours_with_three_numbers_a_patch(page):
 
 @pytest.mark.parametrize("mode", ["deletion", "insertion"])
 def test_the_trust_in_a_map_is_what_the_library_measures(page, mode):
-    page.session_state.view = "Can I trust this map?"
-    calm(page.run())
+    open_view(page, "trust")
     page.radio(key="trust_mode").set_value(mode)
     calm(page.run())
     calm(next(b for b in page.button if b.label.startswith("Run the model on")).click().run())
@@ -361,7 +361,7 @@ def test_the_trust_in_a_map_is_what_the_library_measures(page, mode):
 
 
 def test_trust_in_one_picture_is_not_shown_for_another_of_the_same_name_and_size(page):
-    page.session_state.view = "Can I trust this map?"
+    open_view(page, "trust")
     upload(page, "image.png", png((96, 64), "red"))
     calm(next(b for b in page.button if b.label.startswith("Run the model on")).click().run())
     assert len(page.get("plotly_chart")) == 1

@@ -15,6 +15,7 @@ from page_visit import (
     SMALLER,
     calm,
     choose_model,
+    mosaic,
     picker,
     record_on,
     stand_ins,
@@ -61,7 +62,7 @@ def test_what_a_smaller_model_lacks_falls_back(page):
     choose_model(page, SHALLOW)  # one layer, two heads, no token but patches
     assert page.selectbox(key="head").value == "mean"
     assert widget(page, "Who asks").value == "mean"
-    assert picker(page, "mosaic")["rows"] == [0, 0]
+    assert mosaic(page)["rows"] == [0, 0]
     assert "of the whole" not in texts(page)  # nothing lies outside the picture
     calm(page.segmented_control(key="method").set_value("rollout").run())
     choose_model(page, DISTILLED)
@@ -99,7 +100,7 @@ def test_a_digit_is_named_by_the_models_that_come_along(page, name):
     assert re.search(r"It says: \*\*3\*\* (8|9)\d%", texts(page))
     assert "32 × 32 pixels (width × height) and nothing else" in texts(page)
     assert not page.select_slider and FIT_WORDS["aspect"] not in page.selectbox(key="fit").options
-    assert (picker(page, "patches")["rows"], picker(page, "mosaic")["rows"]) == ([0, 7], [0, 3])
+    assert (picker(page, "patches")["rows"], mosaic(page)["rows"]) == ([0, 7], [0, 3])
     calm(page.toggle(key="random").set_value(True).run())
     assert "random weights" in texts(page)
     calm(widget(page, "Sample").set_value("coffee").run())

@@ -41,13 +41,13 @@ OPENED_HERE = ["one pixel", "a ribbon", "a pole", "CMYK JPEG, white", "animated 
 def test_a_bad_file_gets_a_sentence_and_the_page_keeps_what_it_had(page, kind):
     make, reason = REFUSED[kind]
     widget(page, "Row").set_value(1).run()
-    before = [picker(page, key) for key in ("patches", "map", "mosaic")]
+    before = [picker(page, key) for key in ("patches", "map")]
     upload(page, "some *file*.png", make())
     (error,) = page.error
     assert error.value.count("`some *file*.png`") == 1 and re.search(reason, error.value)
     assert "This file" not in error.value
     assert page.file_uploader[0].value is None  # what is not shown is not listed
-    assert [picker(page, key) for key in ("patches", "map", "mosaic")] == before
+    assert [picker(page, key) for key in ("patches", "map")] == before
     calm(page.slider(key="layer").set_value(0).run())
     assert not page.error  # it goes with whatever is done next
     upload(page, "good.png", png((40, 30)))

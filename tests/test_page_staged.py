@@ -12,6 +12,7 @@ from page_visit import (
     DISTILLED,
     calm,
     choose_model,
+    open_view,
     picker,
     record_on,
     stand_ins,
@@ -158,6 +159,7 @@ def test_heading_and_caption_name_the_same_patch(page):
 
 def test_heads_that_a_layer_has_not_are_empty_not_counted_and_not_picked(page):
     choose_model(page, STAGED)
+    open_view(page, "heads")
     tiles = picker(page, "mosaic")  # 4 layers: heads 1, 1, 4, 4
     assert tiles["empty"] == [[False, *[True] * 3]] * 2 + [[False] * 4] * 2
     assert "What each of the 10 heads makes" in texts(page)

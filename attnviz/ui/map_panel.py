@@ -73,6 +73,7 @@ def reveal_map() -> None:
     st.session_state.reveal = st.session_state.revealed = number
 
 
+@st.fragment
 def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
     """The map once more where it was asked for: with the value under the pointer, and as SVG."""
     st.toggle(
@@ -154,6 +155,7 @@ def _subject(heat: Explanation, mark: str = "") -> str:
     return f"{mark}{heat.title}{mark}{of}{aim}"
 
 
+@st.fragment
 def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Figure for a paper", FORMATS, key="format", width=150)

@@ -68,7 +68,7 @@ def show_mosaic(
             if shared
             else "Each tile has its own scale. "
         )
-        + "**Pick a tile** to open it above, by the method Attention."
+        + "**Pick a tile** to see it by itself."
     )
     drawn = mosaic(
         tiles,

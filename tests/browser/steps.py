@@ -12,6 +12,11 @@ def png(size, colour="green"):
     return file.getvalue()
 
 
+def open_view(page, label):
+    """One of the views at the top."""
+    page.locator(".st-key-view").get_by_text(label, exact=True).click()
+
+
 def uploader(page):
     """The one there is: an emptied one is followed by a new one, and stays for a moment beside it."""
     one = page.get_by_test_id("stFileUploader")

@@ -76,7 +76,7 @@ def test_a_server_started_again_forgets_no_picture_in_silence(browser, tmp_path)
             page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
             page.set_default_timeout(60_000)
             page.goto(address)
-            page.locator(".st-key-mosaic .readout").wait_for()
+            page.locator(".st-key-map .readout").wait_for()
             settle(page)
             page.locator(".st-key-side").get_by_role("slider").press("Home")  # quick passes
             expect(page.get_by_text("6 rows × 9 columns")).to_be_visible()

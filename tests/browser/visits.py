@@ -61,7 +61,7 @@ def visit(server, browser):
         sync_api.expect.set_options(timeout=45_000)  # one machine may be busy with other tests
         hear(page)
         page.goto(server)
-        page.locator(".st-key-mosaic .readout").wait_for()
+        page.locator(".st-key-map .readout").wait_for()
         settle(page)
         return page
 

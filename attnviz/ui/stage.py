@@ -1,0 +1,97 @@
+"""What every view is given: an observation, what was run for it, and how maps are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator as Place
+
+from attnviz.errors import BadOption
+from attnviz.record import AttentionRecord
+from attnviz.tokens import Query
+from attnviz.ui.asked import Ground
+from attnviz.ui.cache import Observation, Request
+from attnviz.ui.look_panel import Look
+from attnviz.ui.query_panel import choose_query
+from attnviz.ui.run import Run
+from attnviz.ui.state import plain
+
+PANORAMA = 2.2
+"""Width over height from which two pictures are shown below each other."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One picture seen by one model."""
+
+    run: Run | None
+    """How to run the model again; None where it failed and the last result still stands."""
+    seen: Observation
+    request: Request
+    """What the observation is kept by."""
+    look: Look
+    status: Place
+    """Where it is said what is going on."""
+
+    @property
+    def record(self) -> AttentionRecord:
+        """What the pass left behind."""
+        return self.seen.record
+
+    @property
+    def ground(self) -> Ground:
+        """Where a picked patch becomes the query."""
+        return Ground.of(self.record)
+
+    @property
+    def query(self) -> Query:
+        """Which token asks."""
+        return self.ground.query
+
+    @property
+    def asker(self) -> str:
+        """Its name in words."""
+        return self.record.layout.query_label(self.query)
+
+    @property
+    def model_run(self) -> Run:
+        """What runs the model again; raises BadOption where that is not possible now."""
+        if self.run is None:
+            raise BadOption("This runs the model again: mend what failed above first.")
+        return self.run
+
+    @contextmanager
+    def computing(self, words: str) -> Iterator[None]:
+        """One computation on an observation at a time, with a word of what it is."""
+        place = st.empty()
+        # A run that was cut off while it waited ends at the first thing that it draws.
+        with self.seen.turn(place.empty), self.status, st.spinner(words, show_time=True):
+            place.empty()
+            yield
+
+    def beside_picture(self, share: float = 0.5, *, named: bool = True) -> Place:
+        """Draw the picture with the query on it; gives the place beside it, or below a panorama.
+
+        Args:
+            share: of the width, for the picture.
+            named: whether a query is asked for at all.
+        """
+        if self.seen.shown.width > PANORAMA * self.seen.shown.height:
+            left, right = st.container(), st.container()
+        else:
+            left, right = st.columns([share, 1 - share], gap="medium")
+        with left:
+            choose_query(self.seen, self.ground, named=named)
+            _show_provenance(self.record)
+        return right
+
+
+def _show_provenance(record: AttentionRecord) -> None:
+    """What the weights are, where they ran, and what the model says of the picture."""
+    named = ", ".join(f"**{label}** {share:.0%}" for label, _, share in record.predictions)
+    says = f" It says: {named}." if named else ""
+    seen = f" Seen as {record.input_words} (width × height)."
+    st.caption(f"**{record.model}** on {record.device}. {plain(record.weights)}{seen}{says}")

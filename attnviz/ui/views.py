@@ -1,0 +1,100 @@
+"""What can be seen of one picture: a literal table of views, each a function of the stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from attnviz.ui.heads_panel import show_heads
+from attnviz.ui.map_panel import show_chart, show_map
+from attnviz.ui.mask_panel import show_masks
+from attnviz.ui.method_panel import chosen_head
+from attnviz.ui.mosaic_panel import show_mosaic
+from attnviz.ui.one_map import ask_for_map
+from attnviz.ui.stage import Stage
+from attnviz.ui.trust_panel import show_trust
+
+PICTURE_SHARE = 0.32
+"""Of the width, for the picture beside a view that needs room."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to look at it."""
+
+    label: str
+    show: Callable[[Stage], None]
+
+
+def _one_map(stage: Stage) -> None:
+    wanted = ask_for_map(stage)
+    right = stage.beside_picture(named=wanted.method.asks)
+    heat = wanted.compute()
+    with right:
+        scale = wanted.scale(heat)
+        shown = stage.seen.on_screen(heat)
+        show_map(heat, shown, stage.look, scale, stage.ground)
+    show_chart(shown, stage.look, scale)
+
+
+def _all_heads(stage: Stage) -> None:
+    with stage.beside_picture(PICTURE_SHARE):
+        with stage.computing("Computing the heads' maps …"):
+            tiles = stage.seen.tiles(stage.query)
+        shared = stage.look.shared_scale(tiles)
+        show_mosaic(tiles, stage.look, shared, chosen_head(stage.record), stage.asker)
+
+
+def _heads(stage: Stage) -> None:
+    with stage.computing("Measuring the heads …"):
+        metrics = stage.seen.metrics()
+    show_heads(metrics.named(st.session_state.seen_name))
+
+
+def _mask(stage: Stage) -> None:
+    wanted = ask_for_map(stage)
+    right = stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks)
+    heat = wanted.compute()
+    layer = wanted.asked.options.get("layer", len(stage.record.layers) - 1)
+    heads = [
+        stage.seen.explain("attention", query=stage.query, layer=layer, head=head)
+        for head in range(stage.record.layers[layer].heads)
+    ]
+    with right:
+        show_masks(heat, stage.seen.on_screen, heads)
+
+
+def _trust(stage: Stage) -> None:
+    wanted = ask_for_map(stage)
+    right = stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks)
+    heat = wanted.compute()
+    vit = None if stage.run is None else stage.run.vit
+    with right:
+        show_trust(vit, wanted.aimed.record, heat, stage.status, request=wanted.request)
+
+
+VIEWS: Mapping[str, View] = {
+    "map": View("One map", _one_map),
+    "heads": View("All heads", _all_heads),
+    "numbers": View("Heads in numbers", _heads),
+    "mask": View("Object mask", _mask),
+    "trust": View("Trust", _trust),
+}
+"""Name in the page's address → view, in the order in which they are offered."""
+
+
+def choose_view() -> View:
+    """The widget at the top."""
+    st.session_state.setdefault("view", next(iter(VIEWS)))
+    name = st.segmented_control(
+        "View",
+        VIEWS,
+        format_func=lambda name: VIEWS[name].label,
+        key="view",
+        required=True,
+        wrap=True,
+        label_visibility="collapsed",
+    )
+    return VIEWS[name or next(iter(VIEWS))]
