@@ -44,6 +44,24 @@ def settle(key: str, default: Any, fits: Callable[[Any], bool], owner: object) -
     return None if hand is None or kept else hand.value
 
 
+def choose(key: str, value: object) -> None:
+    """As if a visitor had chosen it with another model: it stays where it fits."""
+    st.session_state[key] = value
+    st.session_state[f"{key}/given"] = _Shown(None, None)
+    st.session_state[f"{key}/hand"] = _Shown(value, None)
+
+
+def forget(key: str) -> None:
+    """Let the default be shown next."""
+    st.session_state[f"{key}/given"] = _Shown(st.session_state.get(key), None)
+    st.session_state[f"{key}/hand"] = None
+
+
+def is_by_hand(key: str) -> bool:
+    """Whether a visitor chose what the widget shows."""
+    return st.session_state.get(f"{key}/hand") is not None
+
+
 def owner_of(record: AttentionRecord) -> object:
     """Which model's layers a choice is of."""
     return record.model, len(record.layers)

@@ -72,7 +72,9 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     """Start the page anew with the last model that could be loaded, if there is one."""
     # Only once: what cannot be loaded either, by now, is no place to stay at.
     kept: Choice | None = st.session_state.pop("model_loaded", None)
-    if kept is None:
+    if kept is None and st.session_state.get("seen") is None:  # as where a link names it
+        kept = Choice(next(iter(models.MODELS)))
+    if kept is None or kept == wanted:
         return
     said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."
     if isinstance(error, UnsupportedModel):

@@ -11,7 +11,8 @@ from PIL import Image
 from attnviz.colour import colourise
 from attnviz.errors import AttnVizError
 from attnviz.scale import Scale
-from attnviz.ui import cache
+from attnviz.ui import cache, link
+from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import choose_look
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.picture_panel import choose_picture
@@ -37,6 +38,7 @@ def show() -> None:
     st.markdown(INTRODUCTION)
     with st.container(key="status"):
         status = st.empty()
+    link.follow()
     with st.sidebar:
         picture = choose_picture()
         model_place = st.container()
@@ -55,12 +57,18 @@ def show() -> None:
             return
         st.info("Below is still the last result.", icon=":material/history:")
         run, seen = None, before
+    ground = Ground.of(seen.record)
+    link.ask(ground)
+    notes = st.empty()
     try:
         if seen.record.random:
             st.warning(plain(seen.record.weights), icon=":material/casino:")
         choose_view().show(Stage(run, seen, st.session_state.seen, look, status))
     except AttnVizError as error:
         st.error(str(error), icon=":material/error:")
+    with notes:
+        link.show_notes()
+    link.write(ground)
 
 
 def _icon() -> Image.Image:

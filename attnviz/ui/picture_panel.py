@@ -23,7 +23,8 @@ from attnviz.ui.state import (
 def choose_picture() -> Picture:
     """The widgets; gives the picture to explain, always one that opened."""
     new_session = picture() is None
-    shown = picture() or show_sample(next(iter(SAMPLES)))
+    first = st.session_state.get("first_sample", next(iter(SAMPLES)))  # as a link says
+    shown = picture() or show_sample(first)
     st.subheader("Picture", anchor=False)
     alone = _recall_keys(shown, new_session=new_session)
     key = fresh_key("sample", shown.sample)

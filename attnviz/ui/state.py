@@ -73,6 +73,11 @@ def complain(message: str) -> None:
     st.toast(message, icon=":material/broken_image:")
 
 
+def note(words: str) -> None:
+    """Say what of a link could not be done."""
+    st.session_state.setdefault("link/notes", []).append(words)
+
+
 def show_complaint(*, again: bool) -> None:
     """What `complain` was told, in one run and, with `again`, in one more."""
     message = st.session_state.get("complaint")

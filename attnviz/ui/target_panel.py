@@ -11,6 +11,7 @@ from attnviz.contract import LoadedViT
 from attnviz.record import AttentionRecord
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
+from attnviz.ui.state import note
 
 Wish = tuple[Literal["class", "token", "sample"], int | Query]
 """A target as a visitor chose it: a class's number, a token of the picture, a sample's name."""
@@ -27,6 +28,7 @@ def choose_target(
     """The widgets; classes where the model has them, and similarity for every model."""
     offered = _offered(vit, record, query, sample)
     choices = [*offered, *([ANOTHER] if len(vit.classes) > len(record.predictions) > 0 else [])]
+    _follow_link(offered, len(vit.classes) if ANOTHER in choices else 0)
     if st.session_state.get("target") not in choices:
         st.session_state.target = choices[0]
     left, right = st.columns([3, 2], gap="medium")
@@ -41,7 +43,23 @@ def choose_target(
     )
     if record.features is not None and not isinstance(query, tuple):
         left.caption("Pick a patch, and the similarity to it can be explained too.")
-    return offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
+    wish: Wish = offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
+    st.session_state["target/wish"] = wish
+    return wish
+
+
+def _follow_link(offered: dict[str, Wish], classes: int) -> None:
+    """Choose what a link named, where it is offered here."""
+    named: Wish | None = st.session_state.pop("link/target", None)
+    for words, wish in offered.items():
+        if wish == named:
+            st.session_state.target = words
+            return
+    match named:
+        case ("class", int(number)) if number < classes:
+            st.session_state.target, st.session_state["class"] = ANOTHER, number
+        case (kind, what):
+            note(f"this model has no target {kind} {what} for this picture")
 
 
 def _choose_class(vit: LoadedViT, place: Place) -> int:

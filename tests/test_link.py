@@ -1,0 +1,152 @@
+"""The address of the page: what a link brings back, what it cannot, and that it says what is shown."""
+
+import pytest
+from page_visit import APP, calm, picker, record_on, stand_ins, texts, widget
+from streamlit.testing.v1 import AppTest
+
+from attnviz.samples import SAMPLES
+from attnviz.ui.link import SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def _stand_ins(monkeypatch):
+    with stand_ins(monkeypatch):
+        yield
+
+
+def follow(**params):
+    """A first visit by a link."""
+    at = AppTest.from_file(str(APP), default_timeout=60)
+    for name, text in params.items():
+        at.query_params[name] = text
+    return calm(at.run())
+
+
+def said(at):
+    """The address, as the page has it."""
+    return {
+        name: text[0] if isinstance(text, list) else text for name, text in at.query_params.items()
+    }
+
+
+# Each value is another one than at a first visit, and fits the small model on its first view.
+LINKS = [
+    {"view": "heads"},
+    {"view": "numbers"},
+    {"model": "digits"},
+    {"random": "1"},
+    {"size": "128"},
+    {"fit": "squash"},
+    {"method": "similarity"},
+    {"layer": "1"},
+    {"head": "max"},
+    {"head": "2"},
+    {"method": "rollout", "layers": "1-2"},
+    {"method": "rollout", "fusion": "min"},
+    {"method": "rollout", "residual": "0.25"},
+    {"method": "rollout", "discard": "0.5", "discarded": "global"},
+    {"method": "flow", "size": "256", "pool": "8"},
+    {"method": "gradcam", "layer": "1"},
+    {"method": "pca", "component": "1"},
+    {"opacity": "0.25"},
+    {"colours": "viridis"},
+    {"smooth": "1"},
+    {"scale": "shared"},
+    {"clip": "1"},
+    {"view": "mask", "mass": "0.5"},
+    {"query": "mean"},
+    {"query": "1-2"},
+    {"picture": "coffee"},
+    {"method": "relevance", "target": "class-1"},
+    {"method": "relevance", "target": "sample-coffee"},
+    {"method": "relevance", "query": "1-0", "target": "token-1-0"},
+]
+
+
+@pytest.mark.parametrize("params", LINKS, ids=str)
+def test_a_link_brings_back_what_it_says_and_stays_what_it_was(params):
+    at = follow(**params)
+    assert not at.error and not at.info
+    # A target is said whichever it is, as each picture has its own likeliest class.
+    expected = {"target": said(at)["target"], **params} if "target" in said(at) else params
+    assert said(at) == expected
+    for name, text in params.items():
+        if name in SETTINGS:
+            setting = SETTINGS[name]
+            assert at.session_state[setting.key] == setting.read(text)
+    assert said(calm(at.run())) == expected
+
+
+def test_every_setting_is_tried():
+    assert {name for link in LINKS for name in link} >= SETTINGS.keys() - {"one_head"}
+
+
+def test_a_link_draws_the_map_that_it_names():
+    at = follow(layer="1", head="2", query="1-2", picture="coffee")
+    assert SAMPLES["coffee"].credit in texts(at)
+    expected = record_on(at).layers[1].probs()[2, 1 + 1 * 3 + 2, 1:].tolist()
+    drawn = [float(value) for row in picker(at, "map")["values"] for value in row]
+    assert drawn == pytest.approx(expected, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("params", "note"),
+    [
+        ({"view": "x"}, "`x` is no view"),
+        ({"model": "../../etc/passwd"}, "`../../etc/passwd` is no model"),
+        ({"model": "resnet50"}, "`resnet50` is no model"),
+        ({"layer": "-1"}, "`-1` is no layer"),
+        ({"layer": "1e3"}, "`1e3` is no layer"),
+        ({"layer": "999999"}, "`999999` is no layer"),
+        ({"layers": "3"}, "`3` is no layers"),
+        ({"head": "inf"}, "`inf` is no head"),
+        ({"opacity": "2"}, "`2` is no opacity"),
+        ({"opacity": "nan"}, "`nan` is no opacity"),
+        ({"random": "yes"}, "`yes` is no random"),
+        ({"component": "3"}, "`3` is no component"),
+        ({"query": "9-9"}, "there is no patch in row 9, column 9 of 2 × 3"),
+        ({"query": "reg1"}, "this model has no token `reg1`"),
+        ({"query": "<b>"}, "`<b>` is no query"),
+        ({"target": "class"}, "`class` is no target"),
+        ({"method": "relevance", "target": "class-77"}, "no target class 77 for this picture"),
+        ({"picture": "nobody"}, "`nobody` is no picture"),
+        ({"picture": "own"}, "its picture was somebody's own"),
+        ({"__proto__": "1"}, "`__proto__` is nothing that a link can set"),
+        ({"layer": "1" * 9000}, "is no layer"),
+    ],
+    ids=str,
+)
+def test_what_a_link_cannot_be_falls_back_with_a_note(params, note):
+    at = follow(**params)
+    (info,) = at.info
+    assert note in info.value and len(info.value) < 300
+    assert not at.error
+    assert picker(at, "map")["values"]
+    assert said(at).keys() <= {"method", "target"}
+    # Something else is chosen, and the note goes.
+    calm(at.slider(key="alpha").set_value(0.25).run())
+    calm(at.run())
+    assert not at.info
+
+
+def test_a_layer_or_a_size_that_the_model_lacks_is_said_where_it_is_chosen():
+    at = follow(layer="77", size="77", head="55")
+    assert "You chose layer 77; this model has none, so its last is shown." in texts(at)
+    assert "You chose 77 px; this model has no such size" in texts(at)
+    assert not at.error
+
+
+def test_a_model_out_of_reach_leaves_the_first_one():
+    at = follow(model="vit_small_patch16_224.dino")
+    assert "stays with DINOv2 ViT-S/14" in at.error[0].value
+    assert picker(at, "map")["values"]
+
+
+def test_an_upload_is_own_in_the_address():
+    from page_visit import png, upload
+
+    at = follow()
+    upload(at, "mine.png", png((96, 64)))
+    assert said(at) == {"picture": "own"}
+    calm(widget(at, "Sample").set_value("coffee").run())
+    assert said(at) == {"picture": "coffee"}
