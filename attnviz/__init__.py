@@ -15,6 +15,7 @@ from attnviz.errors import (
 )
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness, compare_maps, faithfulness
+from attnviz.film import Film, film
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.mass import mass_mask
@@ -37,6 +38,7 @@ __all__ = [
     "CaptureFailed",
     "Explanation",
     "Faithfulness",
+    "Film",
     "HeadMetrics",
     "Heatmap",
     "LayerAttention",
@@ -48,6 +50,7 @@ __all__ = [
     "estimate",
     "explain",
     "faithfulness",
+    "film",
     "find_sinks",
     "head_metrics",
     "mass_mask",

@@ -14,9 +14,10 @@ from typing import Any
 from PIL import Image
 
 import models
-from attnviz import export, faithfulness_command
+from attnviz import export, faithfulness_command, film_command, film_export
 from attnviz.arguments import (
     DRAWING,
+    SECOND,
     class_of,
     options_of_methods,
     other_of,
@@ -29,6 +30,7 @@ from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
+from attnviz.film import Film, film
 from attnviz.images import open_image
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
@@ -41,13 +43,13 @@ from attnviz.tokens import Query
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code: 0, or 2 after a user's mistake."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    testing = words[:1] == [faithfulness_command.NAME]
+    command = words[0] if words and words[0] in SECOND else None
     try:
         raise_again()
         if words and words[0] in COMMANDS:
             COMMANDS[words[0]](words[1:])
         else:
-            _draw(parser_of(testing).parse_args(words[testing:]))
+            _draw(parser_of(command).parse_args(words[command is not None :]), command)
     except AttnVizError as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
@@ -59,9 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _draw(given: argparse.Namespace) -> None:
+def _draw(given: argparse.Namespace, command: str | None) -> None:
     drawing = {name: value for name in DRAWING if (value := getattr(given, name, None)) is not None}
-    output, _ = export.plan(given.output, **drawing)
+    filming = command == film_command.NAME
+    output, _ = (film_export.plan_film if filming else export.plan)(given.output, **drawing)
     size, query = size_of(given.size), query_of(given.query)
     asked = _asked(given)
     image = open_image(given.picture)
@@ -83,7 +86,7 @@ def _draw(given: argparse.Namespace) -> None:
         device=given.device,
     )
     given.fit = given.fit or ("aspect" if vit.any_size else "crop")
-    _require_places(given, vit, image, asked, query)
+    _require_places(given, vit, image, asked, query, filming=filming)
     target: Target | None = class_of(given.target)
     if isinstance(other, Image.Image):
         other = observe(vit, other, keep=given.keep, fit=given.fit)
@@ -93,14 +96,17 @@ def _draw(given: argparse.Namespace) -> None:
     record = observe(
         vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress("layer")
     )
-    needed = estimate(record, given.method, **asked)
-    if needed and sys.stderr.isatty():
-        print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
-    heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
-    heat = heat.named(Path(given.picture).name)
-    made: Explanation | Faithfulness = heat
-    if "mode" in given:
-        made = faithfulness_command.run(vit, record, heat, given, _progress("picture"))
+    made: Explanation | Faithfulness | Film
+    if filming:
+        made = film(record, given.method, query=query, **asked).named(Path(given.picture).name)
+    else:
+        needed = estimate(record, given.method, **asked)
+        if needed and sys.stderr.isatty():
+            print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
+        heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
+        made = heat = heat.named(Path(given.picture).name)
+        if command == faithfulness_command.NAME:
+            made = faithfulness_command.run(vit, record, heat, given, _progress("picture"))
     made.save(output, **drawing)
     _say(f"{output}: {made.summary}; on {record.device}")
     for note in made.notes:
@@ -113,13 +119,20 @@ def _require_places(
     image: Image.Image,
     asked: dict[str, Any],
     query: Query | None,
+    *,
+    filming: bool,
 ) -> None:
     """Refuse a layer, a head or a token that does not exist, before the model runs."""
     height, width = vit.view(image, given.fit).tensor.shape[-2:]
     # How many layers and heads, and which tokens: as in a record.
     places: Any = SimpleNamespace(layers=vit.sites, layout=vit.layout(height, width))
+    if filming:  # a head that some layer has, a token that asks in some
+        most = max(range(len(vit.sites)), key=lambda number: vit.sites[number].heads)
+        asked = {**asked, "layer": most}
     found = check(given.method, METHODS[given.method].options, asked, places)
-    if query is not None:
+    if filming:
+        places.layout.query_tokens(places.layout.default_query if query is None else query)
+    elif query is not None:
         site = vit.sites[found.get("layer", found.get("last_layer", -1))]
         geometry = site.geometry_on(places.layout)
         geometry.queries.query_tokens(geometry.asked(query, places.layout))
@@ -142,7 +155,7 @@ def _asked(given: argparse.Namespace) -> dict[str, Any]:
     asked = {
         name: getattr(given, name)
         for name in options_of_methods()
-        if getattr(given, name) is not None
+        if getattr(given, name, None) is not None
     }
     _require_target(given)
     own = METHODS[given.method].options

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import NoReturn
 
 from PIL import Image
 
-from attnviz import faithfulness_command
+from attnviz import faithfulness_command, film_command
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
 from attnviz.export import RENDERERS
+from attnviz.film import FILMED
+from attnviz.film_export import FILM_KINDS
 from attnviz.heatmap import INTERPOLATIONS
 from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
 from attnviz.scale import SCALES
+from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
 
 EXAMPLES = """\
@@ -36,6 +40,8 @@ examples:
       what makes the model find the two pictures alike
   python -m attnviz cat.jpg -o alike.png --method pca --alpha 0.8
       what the model's features tell apart, as colours
+  python -m attnviz film cat.jpg -o cat.gif
+      how that moves from layer to layer (film --help says more)
   python -m attnviz faithfulness cat.jpg -o curve.png --method rollout
       does the map point at what the model uses? (faithfulness --help says more)
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
@@ -46,7 +52,7 @@ examples:
 Rows, columns, layers and heads are counted from 0; -1 is the last layer or head.
 """
 
-DRAWING = tuple(field.name for field in fields(Paper))
+DRAWING = tuple(dict.fromkeys(field.name for kind in (Paper, FilmPaper) for field in fields(kind)))
 """Handed on to the figure where they are given; their defaults are its own."""
 
 
@@ -56,8 +62,13 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"attnviz: {message}. See python -m attnviz --help\n")
 
 
-def parser_of(testing: bool = False) -> argparse.ArgumentParser:
-    """Of a map, or with `testing` of its deletion and insertion curves."""
+SECOND = (faithfulness_command.NAME, film_command.NAME)
+"""Commands that draw something else than one map; all that comes before the drawing is the same."""
+
+
+def parser_of(command: str | None = None) -> argparse.ArgumentParser:
+    """Of a map, or of one of the commands in `SECOND`."""
+    filming = command == film_command.NAME
     parser = _Parser(
         prog="python -m attnviz",
         description="Draw what a Vision Transformer attends to in a picture.",
@@ -67,7 +78,7 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("picture", help="the picture's file")
-    files = f"its suffix says what is written: {', '.join(RENDERERS)}"
+    files = f"its suffix says what is written: {', '.join(FILM_KINDS if filming else RENDERERS)}"
     add("-o", "--output", required=True, metavar="FILE", help=files)
 
     add = parser.add_argument_group("the model").add_argument
@@ -84,7 +95,8 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
 
     add = parser.add_argument_group("the method").add_argument
-    add("--method", choices=METHODS, default="attention", help="(%(default)s)")
+    methods = FILMED if filming else METHODS
+    add("--method", choices=methods, default="attention", help="(%(default)s)")
     target = "what gradients are of: predicted, or a class by number or name"
     add("--target", metavar="CLASS", help=target)
     similar = "instead of a class, how alike: to cls, a patch ROW,COL, or another PICTURE"
@@ -94,16 +106,19 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
         " finest grid whatever the layer"
     )
     add("--query", metavar="TOKEN", help=query)
-    for name, (option, methods) in options_of_methods().items():
+    for name, (option, having) in options_of_methods(methods).items():
+        if filming and name == "layer":
+            continue
         said: dict[str, list[str]] = {}
-        for method in methods:
+        for method in having:
             said.setdefault(METHODS[method].options[name].help, []).append(method)
         words = "; ".join(f"{each} [{', '.join(of)}]" for each, of in said.items())
         flag, choices = f"--{name.replace('_', '-')}", option.choices or None
         add(flag, type=option.text_type, choices=choices, help=words)
 
-    if testing:
-        faithfulness_command.add_options(parser)
+    if command is not None:
+        commands = {each.NAME: each for each in (faithfulness_command, film_command)}
+        commands[command].add_options(parser)
         return parser
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
@@ -123,11 +138,11 @@ def parser_of(testing: bool = False) -> argparse.ArgumentParser:
     return parser
 
 
-def options_of_methods() -> dict[str, tuple[Option, list[str]]]:
-    """Every option of every method, and the methods that have it; they read its value alike."""
+def options_of_methods(methods: Iterable[str] = METHODS) -> dict[str, tuple[Option, list[str]]]:
+    """Every option of these methods, and which of them have it; they read its value alike."""
     found: dict[str, tuple[Option, list[str]]] = {}
-    for method, row in METHODS.items():
-        for name, option in row.options.items():
+    for method in methods:
+        for name, option in METHODS[method].options.items():
             found.setdefault(name, (option, []))[1].append(method)
     return found
 

@@ -206,6 +206,21 @@ def _pixels(
     return colours
 
 
+def paletted(picture: Image.Image) -> Image.Image:
+    """A picture in at most 256 colours of its own, as a GIF's frame has: each pixel the nearest.
+
+    One that has no more colours than that stays as it is. Nothing is dithered: a patch of one
+    colour stays a patch of one colour.
+    """
+    parts = np.asarray(picture.convert("RGB")).astype(np.uint32)
+    codes, place = np.unique(parts @ np.array([1 << 16, 1 << 8, 1], np.uint32), return_inverse=True)
+    if len(codes) > 256:
+        return picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    exact = Image.fromarray(place.astype(np.uint8))
+    exact.putpalette([int(code) >> shift & 255 for code in codes for shift in (16, 8, 0)])
+    return exact
+
+
 def colour_bar(
     scale: Scale, colormap: str = "inferno", *, size: tuple[int, int] = (256, 12)
 ) -> Image.Image:

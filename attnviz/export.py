@@ -28,8 +28,9 @@ from attnviz.legend import CHANNELS, channels
 from attnviz.mass import mass_mask
 from attnviz.paper import Paper, PlotPaper, draw, printable
 from attnviz.scale import Scale, choose_scale
+from attnviz.strip import FilmPaper
 
-_Options = TypeVar("_Options", Paper, PlotPaper)
+_Options = TypeVar("_Options", Paper, PlotPaper, FilmPaper)
 
 
 def save(

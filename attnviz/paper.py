@@ -13,6 +13,8 @@ from threading import Lock
 from typing import Any
 
 import matplotlib.style
+import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -21,6 +23,7 @@ from PIL import Image
 
 from attnviz.colour import bounded, colour_bar, overlay, stretched, ticks
 from attnviz.errors import BadOption
+from attnviz.facts import Facts
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.legend import legend
@@ -137,12 +140,18 @@ def printed(
 
 def printable(heat: Heatmap) -> tuple[Heatmap, list[str]]:
     """The same without facts that no font here can print, and the fonts for those that are left."""
+    left, fonts = printable_facts(heat.facts)
+    return replace(heat, facts=left), fonts
+
+
+def printable_facts(facts: Facts) -> tuple[Facts, list[str]]:
+    """The facts that some font here can print, and the fonts that it takes."""
     left, fonts = [], [FONT]
-    for name, value in heat.facts:
+    for name, value in facts:
         found = families(value)
         left += [(name, value)] if found else []
         fonts += [font for font in found if font not in fonts]
-    return replace(heat, facts=tuple(left)), fonts
+    return tuple(left), fonts
 
 
 def _figure(heat: Heatmap, paper: Paper) -> Figure:
@@ -158,7 +167,7 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
     width = round(paper.width_mm / 25.4 * paper.dpi)
     room = width - 2 * gap
     room_points = room * 72 / paper.dpi
-    wide, high = _fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
+    wide, high = fit(heat.image.size, room, round(TALLEST_MM / 25.4 * paper.dpi))
     label = wrap(said, room_points)
     mask = paper.mask(heat)
     texts = heat.caption(paper.alpha, mask) if paper.caption else []
@@ -177,10 +186,10 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
         **colours,
     )
     axes = sheet.image(picture, (width - wide) // 2, gap, wide, high, extent=heat.image.size)
-    _outline(axes, heat, mask)
+    outline(axes, heat, mask)
     if scale is not None:
         sheet.image(colour_bar(scale, paper.colormap), gap, bar_top, room, bar)
-        for place, text in _numbers(scale, heat, room_points):
+        for place, text in bar_numbers(scale, heat.drawn, room_points):
             align = {0.0: "left", 1.0: "right"}.get(place, "center")
             sheet.text(gap + round(room * place), bar_top + bar, text, align)
     for index, text in enumerate(label):
@@ -190,15 +199,18 @@ def _figure(heat: Heatmap, paper: Paper) -> Figure:
     return sheet.figure
 
 
-def _fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
+def fit(size: tuple[int, int], wide: int, high: int) -> tuple[int, int]:
+    """A picture's (width, height) in whole pixels, as large as that room allows."""
     size = bounded(size)
     share = min(wide / size[0], high / size[1])
     return max(1, round(size[0] * share)), max(1, round(size[1] * share))
 
 
-def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]]:
+def bar_numbers(
+    scale: Scale, values: Float[np.ndarray, "*shape"], room: float
+) -> list[tuple[float, str]]:
     """Where along the bar (0 to 1) which number stands; without the middle one if it collides."""
-    texts = [text for _, text in ticks(scale, heat.drawn)]
+    texts = [text for _, text in ticks(scale, values)]
     if len(texts) == 1:
         return [(0.5, texts[0])]
     low, middle, high = texts
@@ -208,7 +220,7 @@ def _numbers(scale: Scale, heat: Heatmap, room: float) -> list[tuple[float, str]
     return [(0.0, low), *([(0.5, middle)] if fits else []), (1.0, high)]
 
 
-def _outline(axes: Axes, heat: Heatmap, mask: MassMask | None) -> None:
+def outline(axes: Axes, heat: Heatmap, mask: MassMask | None) -> None:
     """Frames around the mask and the patch that was asked about, visible on any colour."""
     segments = heat.outline(mask) if mask else []
     for colour, points in (("black", 1.2), ("white", 0.6)):

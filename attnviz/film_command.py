@@ -1,0 +1,50 @@
+"""`python -m attnviz film`: the command line's way to one query's maps in every layer."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+
+from attnviz.colour import COLORMAPS
+from attnviz.frames import FILM_SCALES
+from attnviz.heatmap import INTERPOLATIONS
+from attnviz.strip import FilmPaper
+
+NAME = "film"
+
+EXAMPLES = """\
+examples:
+  python -m attnviz film cat.jpg -o cat.gif
+      what the class token attends to, layer by layer, as an animation
+  python -m attnviz film cat.jpg -o head.webp --head 2 --query 4,20 --scale own --seconds 0.3
+      one head and one patch, each layer on its own scale, quicker, without loss of colours
+  python -m attnviz film cat.jpg -o strip.pdf --head 2 --width-mm 89
+      the layers beside each other, one column wide
+  python -m attnviz film cat.jpg -o film.npz
+      the numbers, as (layer, row, column)
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What this command has instead of the options for drawing one map."""
+    parser.prog += f" {NAME}"
+    parser.description = "Draw how a query's attention moves with depth: its map in every layer."
+    parser.epilog = EXAMPLES
+    of = {field.name: field.default for field in fields(FilmPaper)}
+    add = parser.add_argument_group("the drawing").add_argument
+    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
+    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
+    scale = f"one range of the colours for all layers, or each its own ({of['scale']})"
+    add("--scale", choices=FILM_SCALES, help=scale)
+    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
+    add("--clip", type=float, help=clip)
+    smooth = f"between patches ({of['interpolation']}: one value a patch)"
+    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    add("--width-mm", type=float, help=f"width of a printed strip ({of['width_mm']:g})")
+    add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
+    add("--columns", type=int, help="maps in a line of a printed strip (as many as fit)")
+    add("--width-px", type=int, help=f"width of an animation in pixels ({of['width_px']})")
+    stands = f"how long an animation shows each layer ({of['seconds']:g})"
+    add("--seconds", type=float, help=stands)
+    bare = "leave out the words below the colour bar; the file's metadata keeps them"
+    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)

@@ -1,0 +1,131 @@
+"""Files of a film: a printed strip, an animation, or the bare numbers, by suffix."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz.animation import draw_animation
+from attnviz.errors import unknown
+from attnviz.export import checked_target, chosen_options, stem_of, write_whole
+from attnviz.frames import Frames
+from attnviz.strip import FilmPaper, draw_strip
+
+
+def save_film(
+    frames: Frames, path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> Path:
+    """Write `path` as its suffix says, whole or not at all; `options` are those of `FilmPaper`.
+
+    Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
+    """
+    target, paper = plan_film(path, overwrite=overwrite, **options)
+    return write_whole(target, FILM_KINDS[target.suffix.lower()](frames, paper))
+
+
+def plan_film(
+    path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> tuple[Path, FilmPaper]:
+    """Where and how `save_film` would write; what is wrong with that is known before."""
+    return checked_target(path, FILM_KINDS, overwrite), chosen_options(FilmPaper, options)
+
+
+def render_film(frames: Frames, kind: str, **options: Any) -> bytes:
+    """The bytes of the file that `save_film` writes; `kind` is one of `FILM_KINDS`."""
+    if kind not in FILM_KINDS:
+        raise unknown("kind of file", kind, FILM_KINDS)
+    return FILM_KINDS[kind](frames, chosen_options(FilmPaper, options))
+
+
+def film_stem(frames: Frames) -> str:
+    """A file name without suffix: picture, model, method, what was chosen, query."""
+    words = [Path(frames.fact("picture") or "").stem, frames.fact("model"), frames.title, "layers"]
+    for name in ("head", "head fusion", "query", "target"):
+        value = frames.fact(name)
+        words.append(value if value is None or value.startswith(name) else f"{name} {value}")
+    return stem_of(words)
+
+
+def _manifest(frames: Frames, paper: FilmPaper) -> str:
+    """All that it takes to know what a film shows, as JSON."""
+    scales = frames.scales(paper.scale, clip=paper.clip)
+    said = {
+        "made_by": "attnviz",
+        "title": frames.title,
+        "unit": frames.unit,
+        "facts": dict(frames.facts),
+        "notes": list(frames.notes),
+        "layers": [
+            {
+                "layer": layer,
+                "grid": list(heat.grid),
+                "box": list(heat.box),
+                "scale": {"name": scale.name, "low": scale.low, "high": scale.high},
+            }
+            for (layer, heat), scale in zip(frames.maps.items(), scales, strict=True)
+        ],
+        "left_out": {str(layer): why for layer, why in frames.left_out.items()},
+        "picture": [frames.image.height, frames.image.width],
+        "drawn": {
+            "alpha": float(paper.alpha),
+            "interpolation": paper.interpolation,
+            "colormap": paper.colormap,
+            "seconds": float(paper.seconds),
+        },
+    }
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _strip(kind: str, frames: Frames, paper: FilmPaper) -> bytes:
+    return draw_strip(frames, paper, kind=kind, manifest=_manifest(frames, paper))
+
+
+def _animation(kind: str, frames: Frames, paper: FilmPaper) -> bytes:
+    return draw_animation(frames, paper, kind=kind, manifest=_manifest(frames, paper))
+
+
+def _arrays(frames: Frames, paper: FilmPaper) -> bytes:
+    """The numbers, readable with `allow_pickle=False`: (layer, row, col) where grids agree.
+
+    Where they don't, there is `values_N` and `filled_N` for each layer N.
+    """
+    heats = [*frames.maps.values()]
+    parts: dict[str, Any] = {}
+    for name in ("values", "filled"):
+        every = [getattr(heat, name) for heat in heats]
+        if len({heat.grid for heat in heats}) == 1:
+            parts[name] = np.stack(every)
+        else:
+            parts |= {
+                f"{name}_{layer}": each for layer, each in zip(frames.maps, every, strict=True)
+            }
+    file = BytesIO()
+    np.savez_compressed(
+        file,
+        **parts,
+        layers=np.array([*frames.maps]),
+        boxes=np.array([heat.box for heat in heats]),
+        picture=np.array([frames.image.height, frames.image.width]),
+        unit=np.array(frames.unit),
+        title=np.array(frames.title),
+        manifest=np.array(_manifest(frames, paper)),
+    )
+    return file.getvalue()
+
+
+FILM_KINDS: Mapping[str, Callable[[Frames, FilmPaper], bytes]] = {
+    ".gif": partial(_animation, "gif"),
+    ".webp": partial(_animation, "webp"),
+    ".png": partial(_strip, "png"),
+    ".svg": partial(_strip, "svg"),
+    ".pdf": partial(_strip, "pdf"),
+    ".npz": _arrays,
+}
+"""Suffix → what makes the bytes of such a file."""
