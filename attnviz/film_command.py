@@ -16,8 +16,8 @@ EXAMPLES = """\
 examples:
   python -m attnviz film cat.jpg -o cat.gif
       what the class token attends to, layer by layer, as an animation
-  python -m attnviz film cat.jpg -o head.webp --head 2 --query 4,20 --scale own --seconds 0.3
-      one head and one patch, each layer on its own scale, quicker, without loss of colours
+  python -m attnviz film cat.jpg -o head.webp --head 2 --query 4,20 --scale shared --seconds 0.3
+      one head and one patch, equal colours for equal values, quicker, every colour kept
   python -m attnviz film cat.jpg -o strip.pdf --head 2 --width-mm 89
       the layers beside each other, one column wide
   python -m attnviz film cat.jpg -o film.npz
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("the drawing").add_argument
     add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
     add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
-    scale = f"one range of the colours for all layers, or each its own ({of['scale']})"
+    scale = f"range of each layer's colours, or one shared by all ({of['scale']})"
     add("--scale", choices=FILM_SCALES, help=scale)
     clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
     add("--clip", type=float, help=clip)

@@ -14,8 +14,8 @@ from attnviz.facts import Facts, said, with_notes
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.scale import SCALES, Scale, choose_scale
 
-FILM_SCALES = ("shared", *SCALES)
-"""One scale for all layers, or for each layer its own by a name of `scale.SCALES`."""
+FILM_SCALES = (*SCALES, "shared")
+"""Each layer's own scale by a name of `scale.SCALES`, or one for all layers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Frames:
         """What one map is called."""
         return f"layer {layer}"
 
-    def scales(self, scale: str | Scale = "shared", *, clip: float | None = None) -> list[Scale]:
+    def scales(self, scale: str | Scale = "own", *, clip: float | None = None) -> list[Scale]:
         """Each map's scale, in order: one for all (`"shared"`, or a ready one), or its own.
 
         Raises `UnknownName` for a name that is not in `FILM_SCALES`, `BadOption` as `choose_scale`.

@@ -36,15 +36,15 @@ TALLEST_MM = 220.0
 class FilmPaper:
     """How a film is drawn; the options of `Film.save`.
 
-    The first five are those of `colour.overlay`, but for `scale`: `"shared"` is one for all layers,
-    `"own"` and `"zero"` are each layer's own. `width_mm`, `dpi` and `columns` are of the printed
-    strip (.pdf .svg .png), `width_px` and `seconds` (for which a layer stands) of the animation
-    (.gif .webp). `caption` prints method, facts and notes below.
+    The first five are those of `colour.overlay`, but `scale` can be `"shared"` as well, one for all
+    layers; `"own"` and `"zero"` are each layer's own. `width_mm`, `dpi` and `columns` are of the
+    printed strip (.pdf .svg .png), `width_px` and `seconds` (for which a layer stands) of the
+    animation (.gif .webp). `caption` prints method, facts and notes below.
     """
 
     alpha: float = 0.5
     colormap: str = "inferno"
-    scale: str | Scale = "shared"
+    scale: str | Scale = "own"
     clip: float | None = None
     interpolation: str = "nearest"
     width_mm: float = 183.0

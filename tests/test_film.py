@@ -34,6 +34,9 @@ CELLS = [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[5.0, 5.0, 6.0], [7.0, 9.0, 20.0]]
 """Layers 0, 1 and 3; the last one is level."""
 
 
+SHARED = {"scale": "shared"}
+
+
 def frames(**changes) -> Frames:
     maps = {
         layer: replace(
@@ -221,9 +224,13 @@ def test_webp_holds_every_overlay_pixel_for_pixel(scale):
 
 def test_gif_holds_the_nearest_of_256_colours_a_frame():
     film = frames()
-    pictures, durations, info = read(render_film(film, ".gif", width_px=320, seconds=0.25))
+    pictures, durations, info = read(
+        render_film(film, ".gif", width_px=320, seconds=0.25, **SHARED)
+    )
     assert durations == [250] * 3 and info["loop"] == 0
-    for picture, made, scale in zip(pictures, film.maps.values(), film.scales(), strict=True):
+    for picture, made, scale in zip(
+        pictures, film.maps.values(), film.scales("shared"), strict=True
+    ):
         expected = np.asarray(overlay(made, scale=scale, size=(304, 203))).astype(int)
         off = np.abs(np.asarray(picture.crop(SPOT)).astype(int) - expected)
         assert off.max() <= 24 and off.mean() < 8
@@ -247,7 +254,7 @@ def test_frames_are_of_one_size_and_differ_by_their_number_alone_where_maps_are_
 
 @pytest.mark.parametrize("kind", [".gif", ".webp", ".png", ".svg", ".pdf", ".npz"])
 def test_the_same_request_gives_the_same_bytes_and_they_say_what_was_drawn(kind):
-    options = {"width_px": 200, "width_mm": 60, "dpi": 80}
+    options = {"width_px": 200, "width_mm": 60, "dpi": 80, **SHARED}
     content = render_film(frames(), kind, **options)
     assert content == render_film(frames(), kind, **options)
     assert re.search(rb"20[2-9]\d-\d\d-\d\d", content) is None  # no date
@@ -286,10 +293,14 @@ def test_maps_stand_in_even_lines(count, width, wanted, columns):
 
 def test_the_strip_holds_every_overlay_pixel_for_pixel():
     film = frames()
-    drawn = Image.open(BytesIO(render_film(film, ".png", width_mm=76.2, dpi=100, columns=2)))
+    drawn = Image.open(
+        BytesIO(render_film(film, ".png", width_mm=76.2, dpi=100, columns=2, **SHARED))
+    )
     drawn = drawn.convert("RGB")
     # 300 pixels: margins and gaps of 6, so two maps of 141 × 94; lines of text of 11.
-    for number, (made, scale) in enumerate(zip(film.maps.values(), film.scales(), strict=True)):
+    for number, (made, scale) in enumerate(
+        zip(film.maps.values(), film.scales("shared"), strict=True)
+    ):
         left, top = 6 + 147 * (number % 2), 6 + 11 + (11 + 94 + 6) * (number // 2)
         expected = overlay(made, scale=scale, size=(141, 94))
         np.testing.assert_array_equal(drawn.crop((left, top, left + 141, top + 94)), expected)
@@ -301,7 +312,7 @@ def words_of(content) -> str:
 
 
 def test_the_strip_says_what_it_shows():
-    text = words_of(render_film(frames(), ".svg", width_mm=120))
+    text = words_of(render_film(frames(), ".svg", width_mm=120, **SHARED))
     for words in ("layer 0", "layer 1", "layer 3", "0 10 20", "attention weight, lowest to highest",
                   "shared by 3 maps", "layers: 0 to 1, 3 (of 4, counted from 0)",
                   "Note: layer 2 left out: the class token does not ask there"):  # fmt: skip
@@ -311,7 +322,7 @@ def test_the_strip_says_what_it_shows():
 
 
 def test_scales_of_their_own_stand_above_each_map():
-    text = words_of(render_film(frames(), ".svg", width_mm=120, scale="own"))
+    text = words_of(render_film(frames(), ".svg", width_mm=120))
     for words in ("layer 0 0 to 5", "layer 1 5 to 20", "layer 3 1 throughout", "scale of its own"):
         assert words in text
 

@@ -42,7 +42,7 @@ def test_the_numbers_are_those_of_the_library(tmp_path, record, flags, asked):
 
 def test_the_drawing_follows_its_flags(tmp_path, capsys):
     out = tmp_path / "film.gif"
-    flags = ["--seconds", "0.2", "--width-px", "200", "--scale", "own", "--no-caption"]
+    flags = ["--seconds", "0.2", "--width-px", "200", "--scale", "shared", "--no-caption"]
     assert main(["film", PICTURE, "-o", str(out), *DIGITS, *flags]) == 0
     with Image.open(out) as drawn:
         assert drawn.width == 200 and drawn.info["duration"] == 200 and drawn.n_frames == 4

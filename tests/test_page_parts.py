@@ -11,12 +11,13 @@ from PIL import Image
 import attnviz
 import models
 from attnviz.export import RENDERERS
+from attnviz.film_export import FILM_KINDS
 from attnviz.plot_export import DEPTH_KINDS
 from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import Ground, forget_place
 from attnviz.ui.cache import Observation, Observations
-from attnviz.ui.figure_files import FORMATS
+from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import _sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
@@ -43,6 +44,7 @@ class SessionState(dict):
 def test_every_kind_of_file_is_offered():
     assert {suffix for suffix, _ in FORMATS.values()} == RENDERERS.keys()
     assert set(DEPTH_KINDS) < RENDERERS.keys()
+    assert {suffix for suffix, _ in FILM_FORMATS.values()} == FILM_KINDS.keys()
 
 
 # (maps, which of them look black on a scale of 0 to 1)

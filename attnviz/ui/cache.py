@@ -22,6 +22,7 @@ from attnviz.contract import Box, Fit, LoadedViT, Progress
 from attnviz.errors import BadOption, BadWeights, UnknownName
 from attnviz.explain import Explanation, explain, observe
 from attnviz.failures import is_out_of_memory
+from attnviz.film import Film, film
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.target import Target
@@ -90,6 +91,8 @@ class Observation:
     """Each head's map for one query; read-only."""
     metrics: Callable[[], HeadMetrics]
     """What each head does, in numbers."""
+    film: Callable[..., Film]
+    """(query=…, **options), as `attnviz.film`."""
     computing: Lock = field(default_factory=Lock)
     """Held by whoever computes a map: a run that was cut off must not go on beside the next."""
 
@@ -102,6 +105,7 @@ class Observation:
             _remembering(record),
             lru_cache(32)(partial(_tiles, record)),
             lru_cache(1)(partial(head_metrics, record)),
+            lru_cache(8)(partial(film, record)),
         )
 
     def turn(self, waiting: Callable[[], object]) -> AbstractContextManager[None]:

@@ -14,6 +14,9 @@ FORMATS = {
 }
 """Name → suffix and type, of every suffix in `export.RENDERERS`; NPZ holds the numbers."""
 
+FILM_FORMATS = {"GIF": (".gif", "image/gif"), "WebP": (".webp", "image/webp"), **FORMATS}
+"""The same of every suffix in `film_export.FILM_KINDS`: animations, printed strips, numbers."""
+
 
 def offer_file(label: str, make: Callable[[], bytes], name: str, mime: str) -> None:
     """A button for a file that is made once it is asked for; the page does not run anew for it."""

@@ -84,11 +84,11 @@ def go_to_layer(layer: int) -> None:
     st.session_state.layer = layer
 
 
-def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
-    layer = _choose_layer(record, left)
-    choices = [*HEAD_FUSIONS, *range(record.layers[layer].heads)]
+def choose_head(heads: int, place: Place) -> int | str:
+    """One of so many heads by its number, or a fusion of all by its name."""
+    choices = [*HEAD_FUSIONS, *range(heads)]
     _within("head", choices, "mean")
-    head = right.selectbox(
+    chosen: int | str = place.selectbox(
         "Head",
         choices,
         key="head",
@@ -98,6 +98,12 @@ def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> di
         persist_state="session",
         format_func=lambda head: f"all heads, {head}" if head in HEAD_FUSIONS else f"head {head}",
     )
+    return chosen
+
+
+def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
+    layer = _choose_layer(record, left)
+    head = choose_head(record.layers[layer].heads, right)
     if head in HEAD_FUSIONS:
         return {"layer": layer, "head": None, "head_fusion": head}
     return {"layer": layer, "head": head}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from attnviz.ui.heads_panel import show_heads
+from attnviz.ui.layers_panel import show_layers
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import chosen_head
@@ -47,6 +48,11 @@ def _all_heads(stage: Stage) -> None:
         show_mosaic(tiles, stage.look, shared, chosen_head(stage.record), stage.asker)
 
 
+def _layers(stage: Stage) -> None:
+    with stage.beside_picture(PICTURE_SHARE):
+        show_layers(stage)
+
+
 def _heads(stage: Stage) -> None:
     with stage.computing("Measuring the heads …"):
         metrics = stage.seen.metrics()
@@ -78,6 +84,7 @@ def _trust(stage: Stage) -> None:
 VIEWS: Mapping[str, View] = {
     "map": View("One map", _one_map),
     "heads": View("All heads", _all_heads),
+    "layers": View("Layers", _layers),
     "numbers": View("Heads in numbers", _heads),
     "mask": View("Object mask", _mask),
     "trust": View("Trust", _trust),

@@ -1,0 +1,165 @@
+"""How the query's attention moves with depth: a player, and a strip of all layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from attnviz import film_export
+from attnviz.colour import colour_bar, ticks
+from attnviz.film import Film
+from attnviz.heatmap import shared_scale
+from attnviz.legend import legend
+from attnviz.methods.fusion import HEAD_FUSIONS
+from attnviz.scale import Scale
+from attnviz.strip import reach
+from attnviz.ui.figure_files import FILM_FORMATS, offer_file
+from attnviz.ui.look_panel import looks_dark
+from attnviz.ui.map_panel import reveal_map
+from attnviz.ui.method_panel import choose_head, go_to_layer
+from attnviz.ui.player import Caption, frame_size, picked_frame, play
+from attnviz.ui.stage import Stage
+
+SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
+"""How the layers' colours compare; the sidebar's scale says where they begin."""
+
+
+def show_layers(stage: Stage) -> None:
+    """The query's map in every layer: played, as a strip whose layers open, and as files."""
+    head, own = _choose_head(stage), _choose_scale()
+    asked = {"head": None, "head_fusion": head} if head in HEAD_FUSIONS else {"head": head}
+    with stage.computing("Computing the layers' maps …"):
+        film = stage.seen.film(query=stage.query, **asked)
+    film = film.named(st.session_state.seen_name)
+    drawing = _drawing(stage, film, own=own)
+    by = f"all heads, by their {head}" if head in HEAD_FUSIONS else f"head {head}"
+    st.subheader(f"What the {stage.asker} attends to, layer by layer", anchor=False)
+    st.caption(
+        f"By {by}, in layers {film.fact('layers')}: 0 sees the patches first, the last is what the"
+        " model's answer is made of. **Press Play**, or **pick a layer** in the strip to open it"
+        " by itself."
+    )
+    for note in film.notes:
+        st.caption(f":material/warning: {note[0].upper()}{note[1:]}.")
+    _show(stage, film, drawing, own=own)
+    st.caption(f"{film.summary}; opacity {stage.look.alpha:g}.")
+    _offer(film, drawing)
+
+
+def _choose_head(stage: Stage) -> int | str:
+    most = max(layer.heads for layer in stage.record.layers)
+    return choose_head(most, st.container(width=320))
+
+
+def _choose_scale() -> bool:
+    """Whether each layer has a scale of its own."""
+    chosen = st.radio(
+        "Colour scale of the layers",
+        SCALE_WORDS,
+        format_func=SCALE_WORDS.__getitem__,
+        key="film_scale",
+        horizontal=True,
+        persist_state="session",
+        help="*Each layer its own*: its lowest value is the first colour and its highest the last,"
+        " so that each layer's pattern is seen. *One for all layers*: equal colours are equal"
+        " values, so that layers can be compared.",
+    )
+    return chosen == "own"
+
+
+def _drawing(stage: Stage, film: Film, *, own: bool) -> dict[str, Any]:
+    """The options that the player and the files have in common."""
+    look = stage.look
+    drawing: dict[str, Any] = {
+        "alpha": look.alpha,
+        "colormap": look.colormap,
+        "interpolation": look.interpolation,
+    }
+    begin = "zero" if look.scale == "zero" else "own"
+    if own:
+        return drawing | {"scale": begin, "clip": look.clip}
+    scale = shared_scale(film.maps.values(), begin, clip=look.clip)
+    if look.scale == "shared":
+        with stage.computing("Computing the heads' maps …"):
+            scale = look.shared_scale(stage.seen.tiles(stage.query)) or scale
+    return drawing | {"scale": scale}
+
+
+def _show(stage: Stage, film: Film, drawing: dict[str, Any], *, own: bool) -> None:
+    """The player with its strip; a layer that is opened there is shown as one map."""
+    scales = film.scales(drawing["scale"], clip=drawing.get("clip"))
+    size = frame_size(stage.seen.shown.size, len(film.maps))
+    look = {name: drawing[name] for name in ("alpha", "colormap", "interpolation")}
+    pictures, captions = [], []
+    for (layer, heat), scale in zip(film.maps.items(), scales, strict=True):
+        shown = stage.seen.on_screen(heat)  # type: ignore[arg-type]  # a Film's are Explanations
+        pictures.append(shown.overlay(scale=scale, size=size, **look))
+        _, words = legend(heat, scale=scale, interpolation=look["interpolation"])
+        numbers = tuple(text for _, text in ticks(scale, heat.drawn))
+        captions.append(Caption(film.label(layer), numbers, words, reach(scale) if own else ""))
+    layers = [*film.maps]
+
+    def open_layer() -> None:
+        if (number := picked_frame("film")) is not None:
+            go_to_layer(layers[number])
+            reveal_map()
+
+    width, height = stage.seen.shown.size
+    play(
+        pictures,
+        captions,
+        bar=colour_bar(_with_colours(scales), look["colormap"]),
+        ratio=width / height,
+        alt=f"What the {stage.asker} attends to, as colours over the picture",
+        key="film",
+        on_pick=open_layer,
+    )
+    dark = [
+        layer
+        for (layer, heat), scale in zip(film.maps.items(), scales, strict=True)
+        if bool(looks_dark(np.asarray(heat.drawn), scale))
+    ]
+    if not own and len(dark) > len(layers) / 2:
+        st.caption(
+            f"{len(dark)} of the {len(layers)} layers look alike on this scale, because a few"
+            " patches hold so much. *Each layer its own* shows the pattern of each; *Cut the"
+            " scale* in the sidebar cuts those patches off."
+        )
+
+
+def _with_colours(scales: list[Scale]) -> Scale:
+    """A scale of which the bar shows every colour: a level map's has one alone."""
+    return next((scale for scale in scales if not scale.flat), scales[0])
+
+
+@st.fragment
+def _offer(film: Film, drawing: dict[str, Any]) -> None:
+    """The film as a file."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kind = st.selectbox(
+            "Film, strip or numbers",
+            FILM_FORMATS,
+            key="film_format",
+            width=190,
+            help="*GIF* and *WebP* are animations: WebP keeps every colour, GIF has 256 in each"
+            " frame. *PDF*, *SVG* and *PNG* are the strip, for a paper. *NPZ* holds the numbers.",
+        )
+        seconds = st.number_input(
+            "Seconds a layer",
+            0.1,
+            10.0,
+            0.6,
+            0.1,
+            key="film_seconds",
+            width=150,
+            disabled=kind not in ("GIF", "WebP"),
+        )
+    suffix, mime = FILM_FORMATS[kind]
+    offer_file(
+        f"Download as {kind}",
+        lambda: film_export.render_film(film, suffix, **drawing, seconds=seconds),
+        f"{film_export.film_stem(film)}{suffix}",
+        mime,
+    )
