@@ -34,6 +34,8 @@ examples:
       one head, as a figure for a paper
   python -m attnviz cat.jpg -o patch.png --query 4,20
       what the patch in row 4, column 20 attends to
+  python -m attnviz cat.jpg -o to.png --query 4,20 --direction to
+      which patches attend to that one
   python -m attnviz cat.jpg -o rollout.png --method rollout --clip 99
       attention added up over the layers; the few patches that collect most of it cut off
   python -m attnviz cat.jpg -o why.png --method relevance --similar-to other.jpg

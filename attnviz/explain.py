@@ -148,19 +148,21 @@ def explain(
     hears = {} if chosen.estimate is None else {"progress": progress}
     found = chosen.compute(record, tokens, **settled, **hears)
     values, said = (found.tokens, found.notes) if isinstance(found, Values) else (found, ())
+    unit = chosen.unit_of(settled)
     notes = [*(["random weights: this map means nothing"] if record.random else []), *said]
-    if geometry.padded and "layer" in settled:
+    turned = settled.get("direction") == "to"
+    if geometry.padded and "layer" in settled and not turned:  # else padding is who asks
         notes.append("a part of the attention may go to padding that the model adds to its grid")
     if chosen.needs_gradient and record.compares_with_itself:
         notes.append("to the model both are the same: the gradient is zero but for rounding")
     elif chosen.needs_gradient and record.gradient_is_zero:
         notes.append("the gradient is zero: nothing that this model attends to changes the target")
     if not values.any():
-        notes.append(f"{chosen.unit} is zero everywhere, so nothing stands out")
+        notes.append(f"{unit} is zero everywhere, so nothing stands out")
     on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")
     heat = Explanation(
         values=on_grid.float().cpu().numpy(),
-        unit=chosen.unit,
+        unit=unit,
         title=chosen.label,
         facts=_facts(record, chosen, named, settled, geometry, chosen.remarks(record, values)),
         image=record.image,

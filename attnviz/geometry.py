@@ -6,12 +6,14 @@ a place that holds no token, because the model padded its grid, has the number -
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import floor
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attnviz.errors import BadOption
 from attnviz.tokens import Query, TokenLayout
 
 Share = tuple[float, float, float, float]
@@ -36,6 +38,8 @@ class Geometry:
     """Which of several streams of tokens it works on, in words; layers add up within one."""
     place: Share = WHOLE
     """Where the grid of keys lies on the input."""
+    asks_at: Share | None = None
+    """Where the grid of queries lies; None: grids that differ are the same place, in proportion."""
     apart: Bool[Tensor, "window query key"] | None = None
     """Pairs in a window that a mask keeps apart, as in one that was moved round the edge."""
     run: int = 1
@@ -47,6 +51,24 @@ class Geometry:
 
     Grids whose last row or column reaches beyond the picture are not in proportion.
     """
+
+    @property
+    def turned(self) -> Geometry:
+        """The other way round, as of the map's transpose: the keys ask who attends to them."""
+        same = self.queries.grid == self.keys.grid
+        return replace(
+            self,
+            queries=self.keys,
+            keys=self.queries,
+            rows=self.cols,
+            cols=self.rows,
+            apart=None if self.apart is None else self.apart.mT,
+            place=self.place if self.asks_at is None and same else self.asks_at or WHOLE,
+            asks_at=None if same else self.place,
+            widths=None if self.widths is None else self.widths[::-1],
+            every=None,
+            run=1,
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -85,10 +107,19 @@ class Geometry:
         if isinstance(query, str) or layout.grid == self.queries.grid:
             return query
         layout.query_tokens(query)  # refuses what is no patch of that layout
-        if self.widths is None:
+        if self.widths is not None:
+            row, col = (place // self.widths[0] for place in query)
+            return row, col
+        if self.asks_at is None:
             return self.queries.same_place(query, layout)
-        row, col = (place // self.widths[0] for place in query)
-        return row, col
+        found = _cell_at(_centre(query, layout.grid, WHOLE), self.queries.grid, self.asks_at)
+        if found is None:
+            raise BadOption(
+                f"The {layout.query_label(query)} lies where none of this layer's"
+                f" {_grid(self.queries)} cells does: its keys leave a rest of the picture out."
+                " Choose another patch or another layer."
+            )
+        return found
 
     def here(self, query: Query, layout: TokenLayout) -> str:
         """Where a patch of the record's `layout` is on this layer's grid, in words; "" if there."""
@@ -97,15 +128,24 @@ class Geometry:
         row, col = self.queries.cell(self.queries.query_tokens(self.asked(query, layout)).start)
         return "row {}, column {} of {} × {}".format(row, col, *self.queries.grid)
 
-    def key_of(self, cell: tuple[int, int]) -> tuple[int, int]:
-        """The cell of the keys at the place of one of the queries."""
+    def key_of(self, cell: tuple[int, int]) -> tuple[int, int] | None:
+        """The cell of the keys at the place of one of the queries; None where there is none."""
         if self.every is not None:
             self.queries.token(*cell)
             return cell[0] * self.every, cell[1] * self.every
+        if self.asks_at is not None and self.widths is None:
+            self.queries.token(*cell)
+            return _cell_at(
+                _centre(cell, self.queries.grid, self.asks_at), self.keys.grid, self.place
+            )
         if self.widths is None:
             return self.keys.same_place(cell, self.queries)
         asks, answers = self.widths
-        row, col = (int((place + 0.5) * asks / answers) for place in cell)
+        # Of a last cell that reaches beyond the picture, the middle may lie there.
+        row, col = (
+            min(int((place + 0.5) * asks / answers), count - 1)
+            for place, count in zip(cell, self.keys.grid, strict=True)
+        )
         return row, col
 
     def reach(self, query: range) -> Bool[Tensor, " key"]:
@@ -122,6 +162,26 @@ class Geometry:
         """Whether both attend from and to the same tokens, so that their maps can be multiplied."""
         layouts = {self.queries, self.keys, other.queries, other.keys}
         return len(layouts) == 1 and self.branch == other.branch
+
+
+def _centre(cell: tuple[int, int], grid: tuple[int, int], place: Share) -> tuple[float, float]:
+    """The middle of a cell as (x, y), in shares of the input."""
+    (row, col), (rows, cols), (left, top, right, bottom) = cell, grid, place
+    return left + (right - left) * (col + 0.5) / cols, top + (bottom - top) * (row + 0.5) / rows
+
+
+def _cell_at(
+    point: tuple[float, float], grid: tuple[int, int], place: Share
+) -> tuple[int, int] | None:
+    """The cell of a grid in a place that a point lies in."""
+    (x, y), (rows, cols), (left, top, right, bottom) = point, grid, place
+    row, col = floor((y - top) / (bottom - top) * rows), floor((x - left) / (right - left) * cols)
+    return (row, col) if 0 <= row < rows and 0 <= col < cols else None
+
+
+def _grid(layout: TokenLayout) -> str:
+    rows, cols = layout.grid
+    return f"{rows} × {cols}"
 
 
 def _met(numbers: Int[Tensor, "*places"] | None, tokens: int) -> Bool[Tensor, " token"]:

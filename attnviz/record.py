@@ -221,7 +221,8 @@ class AttentionRecord:
     def geometry_of(self, settled: Mapping[str, Any]) -> Geometry:
         """What a method with these options reads: a layer, a span's last one, or the features."""
         if {"layer", "last_layer"} & settled.keys():
-            return self.geometry(self.layers[settled.get("layer", settled.get("last_layer"))])
+            read = self.geometry(self.layers[settled.get("layer", settled.get("last_layer"))])
+            return read.turned if settled.get("direction") == "to" else read
         return Geometry(self.last_layout, self.last_layout)
 
     @property

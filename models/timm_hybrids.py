@@ -214,6 +214,7 @@ def _place(
             f"all tokens of stage {stage}",
             branch=branch,
             widths=(asks, answers),
+            asks_at=share_of(queries, (asks, asks), layout),
             place=share_of(keys, (answers, answers), layout),
         )
         return arranged(whole)

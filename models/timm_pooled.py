@@ -56,6 +56,7 @@ def mvit(module: Any, name: str) -> Place:
             TokenLayout(layout.prefix, answering),
             words,
             branch=f"stage {stage}",
+            asks_at=share_of(asking, _times(scale, _stride(attn.pool_q)), layout),
             place=share_of(answering, _times(scale, _stride(attn.pool_k)), layout),
         )
 

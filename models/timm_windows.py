@@ -114,6 +114,7 @@ def pooled_keys(module: Any, name: str, ratio: int, fixed: int | None = None) ->
             whole.queries,
             TokenLayout((), keys),
             f"all tokens of stage {_numbers(name)[0]}, to keys pooled to {keys[0]} × {keys[1]}",
+            asks_at=whole.place,
             place=(0.0, 0.0, right * used[1] / cols, bottom * used[0] / rows),
         )
 

@@ -250,6 +250,7 @@ BAD = [
     ("attention", {"layer": 1.5}, attnviz.BadOption, "whole number"),
     ("attention", {"head": 3}, attnviz.UnknownName, "0 to 2"),
     ("attention", {"head_fusion": "median"}, attnviz.UnknownName, "mean"),
+    ("attention", {"direction": "up"}, attnviz.UnknownName, "from"),
     ("rollout", {"residual": 1.2}, attnviz.BadOption, "0 to 1"),
     ("rollout", {"discard_ratio": 1}, attnviz.BadOption, "not included"),
     ("rollout", {"discard_ratio": float("nan")}, attnviz.BadOption, "nan"),
@@ -285,7 +286,8 @@ def test_options_of_one_name_are_read_alike():
 
 FACTS = [
     ("attention", {}, {"layer": "1 (of 2, counted from 0)", "head fusion": "mean"}, ["head"]),
-    ("attention", {"head": -1}, {"head": "2"}, ["head fusion"]),
+    ("attention", {"head": -1}, {"head": "2"}, ["head fusion", "direction"]),
+    ("attention", {"direction": "to"}, {"direction": "to", "head fusion": "mean"}, []),
     (
         "rollout",
         {},

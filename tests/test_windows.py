@@ -260,7 +260,8 @@ def test_pooled_keys_are_drawn_where_they_lie():
     heat = attnviz.explain(record, layer=0, query=(11, 3))
     assert heat.grid == (4, 6)
     assert heat.box == pytest.approx((0, 0, 120, 80))
-    assert heat.query_cell == (1, 0)
+    assert heat.query_cell == (2, 0)  # rows 10 to 14 of 24
+    assert attnviz.explain(record, layer=0, query=(22, 3)).query_cell is None
 
 
 @pytest.mark.parametrize("name", ["Swin", "GCViT", "PVT v2", "Twins"])

@@ -18,6 +18,10 @@ def _never(settled: Mapping[str, Any]) -> bool:
     return False
 
 
+def _none(settled: Mapping[str, Any]) -> None:
+    return None
+
+
 def _nothing(record: AttentionRecord, values: Tensor) -> Facts:
     return ()
 
@@ -40,6 +44,8 @@ class Method:
     """Whether the map is of a query; otherwise it is of the whole picture."""
     is_share: Callable[[Mapping[str, Any]], bool] = _never
     """Whether, with these options, the values of all tokens sum to 1."""
+    other_unit: Callable[[Mapping[str, Any]], str | None] = _none
+    """The unit with these options, where it is another one."""
     keeps_itself: Callable[[Mapping[str, Any]], bool] = _never
     """Whether, with these options, the query keeps a part by itself, whatever it attends to: the I
     that is added to every layer's A."""
@@ -52,3 +58,7 @@ class Method:
     estimate: Callable[..., Estimate] | None = None
     """(record, **options) → how long; a method that has it can be long, and takes `progress`,
     called with (tokens done, tokens in all), 0 done while it prepares."""
+
+    def unit_of(self, settled: Mapping[str, Any]) -> str:
+        """The values' unit with these options."""
+        return self.other_unit(settled) or self.unit

@@ -19,7 +19,10 @@ from attnviz.ui.look_panel import Look, cut_scale, looks_dark, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
 
 SAID_ELSEWHERE = frozenset(
-    {"picture", "method", "query", "here", "target", "weights", "input", "fit", "grid", "model"}
+    {
+        *("picture", "method", "direction", "query", "here", "target"),
+        *("weights", "input", "fit", "grid", "model"),
+    }
 )
 """Facts that the page says beside the map's sentence, or at its beginning."""
 
@@ -148,7 +151,8 @@ def _sentence(heat: Explanation, ground: Ground) -> str:
 def _subject(heat: Explanation, mark: str = "") -> str:
     """The method, whose map it is, and what it explains."""
     query, target = heat.fact("query"), heat.fact("target")
-    of = f" of the {mark}{query}{mark}" if query else ""
+    whose = "to" if heat.fact("direction") == "to" else "of"
+    of = f" {whose} the {mark}{query}{mark}" if query else ""
     if here := heat.fact("here"):  # on a later stage's grid
         of += f", here {here}"
     aim = f"{',' if here else ''} for the {mark}{target}{mark}" if target else ""

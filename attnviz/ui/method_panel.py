@@ -24,6 +24,9 @@ POOLS = (8, 14, 20, 28)
 
 AS_THEY_ARE = 0
 
+DIRECTIONS = {"from": "What it looks at", "to": "Who looks at it"}
+"""Both ends of the attention of one query."""
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -104,9 +107,33 @@ def choose_head(heads: int, place: Place) -> int | str:
 def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     layer = _choose_layer(record, left)
     head = choose_head(record.layers[layer].heads, right)
+    chosen = {"layer": layer, "direction": _choose_direction(record, layer, left)}
     if head in HEAD_FUSIONS:
-        return {"layer": layer, "head": None, "head_fusion": head}
-    return {"layer": layer, "head": head}
+        return chosen | {"head": None, "head_fusion": head}
+    return chosen | {"head": head}
+
+
+def _choose_direction(record: AttentionRecord, layer: int, place: Place) -> str:
+    """What the query looks at, or who looks at the query; the same in a layer without the other."""
+    geometry = record.geometry(record.layers[layer])
+    if not geometry.queries.to_grid(geometry.asks).any():
+        place.caption(f"Who looks at the query cannot be drawn here: {geometry.kind}.")
+        return "from"
+    st.session_state.setdefault("direction", "from")
+    return (
+        place.segmented_control(
+            "The map shows",
+            DIRECTIONS,
+            key="direction",
+            required=True,
+            persist_state="session",
+            format_func=DIRECTIONS.__getitem__,
+            help="*What it looks at*: the weights by which the query gathers from each patch; with "
+            "all other tokens they sum to 1. *Who looks at it*: the weight that each patch gives "
+            "the query. These do not sum to 1: a patch that all look at has many.",
+        )
+        or "from"
+    )
 
 
 def _rollout(method: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
