@@ -60,7 +60,7 @@ def choose_method(record: AttentionRecord) -> Ask:
     st.caption(chosen.summary, help=f"{chosen.formula}. Source: {chosen.source}.")
     if not chosen.options:
         return Ask(method, {})
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns([2, 3], gap="medium")
     return Ask(method, _WIDGETS.get(method, _plain)(method, record, left, right))
 
 
@@ -106,8 +106,9 @@ def choose_head(heads: int, place: Place) -> int | str:
 
 def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     layer = _choose_layer(record, left)
-    head = choose_head(record.layers[layer].heads, right)
-    chosen = {"layer": layer, "direction": _choose_direction(record, layer, left)}
+    line = right.container(horizontal=True, vertical_alignment="bottom")
+    head = choose_head(record.layers[layer].heads, line)
+    chosen = {"layer": layer, "direction": _choose_direction(record, layer, line)}
     if head in HEAD_FUSIONS:
         return chosen | {"head": None, "head_fusion": head}
     return chosen | {"head": head}
