@@ -3,9 +3,12 @@
 Two routes, each the other's test. *Maps*: the module's fused kernel is switched off for the call
 and its softmax is caught, before dropout. *Factors*: the fused kernel runs, and what goes into it
 (queries, keys, bias, scale) is caught. Either way a `Tap` sees the calls, and hooks on the
-attention modules say whose calls they are. Where a target is given, its gradient at map × values
-is asked of autograd, layer by layer: with the values it is the map's gradient, which is never
-built. Hooks live for one pass, and the model comes back as it was found, also when the pass fails.
+attention modules say whose calls they are. In half precision a kernel rounds otherwise than its
+module does without it, and the layers after it see that: there the pass runs as the model itself
+would, and its factors are made maps afterwards. Where a target is given, its gradient at map ×
+values is asked of autograd, layer by layer: with the values it is the map's gradient, which is
+never built. Hooks live for one pass, and the model comes back as it was found, also when
+the pass fails.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from torch import Tensor
 from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
-from attnviz.failures import in_words
+from attnviz.failures import HALF, in_words
 from attnviz.found import as_found
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route, choose
@@ -70,8 +73,11 @@ def run(
     graph = target is not None
     route, values, lean = choose(keep, vit, layout.tokens, graph=graph)
     tap = LeanTap(vit) if lean else Tap(vit.sites, values=values, graph=graph)
+    own = route == "maps" and tensor.dtype in HALF
     with vit.lock, _as_found(vit, graph):
-        output, feature = tapped_pass(vit, tensor, tap, keep=route, progress=progress)
+        output, feature = tapped_pass(
+            vit, tensor, tap, keep=None if own else route, progress=progress
+        )
         geometries = tuple(site.geometry and site.geometry(layout) for site in vit.sites)
         pairs = zip(tap.caught.values(), geometries, strict=True)
         layers = tuple(_layer(caught, geometry, route) for caught, geometry in pairs)
@@ -136,14 +142,18 @@ def tapped_pass(
     tensor: Tensor,
     tap: Tap,
     *,
-    keep: Route,
+    keep: Route | None,
     progress: Progress | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """One forward pass under the tap: the output, and the feature (1, channel) that made it."""
+    """One forward pass under the tap: the output, and the feature (1, channel) that made it.
+
+    Fused kernels are off for maps and on for factors; without either they are as they were found.
+    """
     with ExitStack() as hooks, grad_mode(tap.graph), _met_by_head(vit) as met:
         for number, site in enumerate(vit.sites, start=1):
             caught = tap.caught[site.name]
-            site.fuse(keep == "factors")
+            if keep is not None:
+                site.fuse(keep == "factors")
             for handle in hooks_of(site, tap, caught, partial(tap.leave, progress, number)):
                 hooks.callback(handle.remove)
         tap.dense = keep == "maps"

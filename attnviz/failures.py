@@ -8,6 +8,7 @@ from torch import Tensor
 from attnviz.errors import AttnVizError, BadOption, CaptureFailed
 
 HALF = (torch.float16, torch.bfloat16)
+"""Half precision."""
 
 
 def in_words(name: str, tensor: Tensor, error: Exception) -> AttnVizError:
