@@ -26,7 +26,8 @@ DRAWN: Mapping[str, str] = {
     "swin_transformer_v2_cr": "windows, moved in every other layer",
     "gcvit": "windows; in every other layer the whole picture's features ask",
     "davit": "windows; the layers between them attend over channels and are left out",
-    "maxxvit": "MaxViT: windows, and windows spread over the grid; CoAtNet: all tokens of a stage",
+    "maxxvit": "MaxViT: windows, and windows spread over the grid, as two layers also where a"
+    " block has them side by side; CoAtNet: all tokens of a stage",
     "nest": "windows, of three levels",
     "pvt_v2": "all tokens of a stage ask, keys pooled to a coarser grid answer",
     "visformer": "all tokens of a stage attend to all",

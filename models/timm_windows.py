@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from timm.models.maxxvit import ParallelPartitionAttention
+
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
 from models.cells import placed, windows
@@ -62,13 +64,15 @@ def partition(module: Any, name: str) -> Place:
     """MaxViT's windows, and its windows of cells that are spread over the whole grid."""
     part = module.get_submodule(name.rpartition(".")[0])
     size, scale = pair(part.partition_size), _stage_scale(module, name)
-    strided = not part.partition_block
+    parallel = type(part) is ParallelPartitionAttention
+    strided = name.endswith(".attn_grid") if parallel else not part.partition_block
     kind = f"windows of {size[0]} × {size[1]}" + (" cells, spread over the grid" * strided)
-    # The two of a block add up; convolutions come before the next block's.
-    block = name.partition(".attn_")[0]
+    # The two of a block add up, unless both read the same tokens and each makes half of the
+    # channels; convolutions come before the next block's.
+    branch = name if parallel else name.partition(".attn_")[0]
     return lambda layout: replace(
         placed(layout, scale, kind, lambda grid: windows(grid, size, strided=strided)),
-        branch=block,
+        branch=branch,
     )
 
 

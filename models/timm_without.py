@@ -12,6 +12,7 @@ from timm.models.csatv2 import SpatialAttention, SpatialTransformerBlock
 from timm.models.davit import ChannelAttention, ChannelAttentionV2
 from timm.models.fastvit import RepMixer
 from timm.models.lowformer import LowFormerBlock, ResidualBlock
+from timm.models.maxxvit import ParallelMaxxVitBlock, ParallelPartitionAttention
 from timm.models.mobilevit import LinearSelfAttention
 from timm.models.volo import OutlookAttention
 from timm.models.xcit import XCA
@@ -90,9 +91,11 @@ _GATES = {EcaModule, GlobalContext, SEModule, nn.Identity}
 
 WITHIN: Mapping[type[nn.Module], set[type[nn.Module]]] = {
     LowFormerBlock: {ResidualBlock, nn.Identity},
+    ParallelMaxxVitBlock: {ParallelPartitionAttention},  # which holds two
     **dict.fromkeys((byobnet.BasicBlock, byobnet.BottleneckBlock, byobnet.EdgeBlock), _GATES),
 }
-"""Block → what it calls attention that is none: a gate of channels, a shortcut, or nothing."""
+"""Block → what it calls attention that is none: a gate of channels, a shortcut, nothing, or what
+holds its attention."""
 
 
 def why_without(architecture: str, family: str) -> str:

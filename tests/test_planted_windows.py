@@ -1,11 +1,13 @@
 """One cell, planted where a layer reads its stream, is one column and one row of the map."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import timm
 import torch
+from timm.models.maxxvit import MaxxVit, model_cfgs
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.swin_transformer_v2 import SwinTransformerV2
 from timm.models.swin_transformer_v2_cr import SwinTransformerV2Cr
@@ -15,6 +17,7 @@ from timm.models.volo import VOLO
 
 import attnviz
 import models
+from attnviz.verify import verify
 from tests.planting import what_changed
 
 SWIN = {
@@ -34,7 +37,13 @@ def maxvit(name):
     return timm.create_model(name, img_size=(96, 160), num_classes=5)
 
 
+def parallel_maxvit():
+    cfg = replace(model_cfgs["test_maxvit"], block_type=("PM",) * 4)
+    return MaxxVit(cfg, img_size=(96, 160), num_classes=5)
+
+
 MODELS = {
+    "MaxViT, parallel": parallel_maxvit,
     "MaxViT": lambda: maxvit("test_maxvit"),
     "CoAtNet": lambda: maxvit("test_coatnet"),
     "TinyViT": lambda: TinyVit(**TINY, window_sizes=(7, 4, 3, 5), num_classes=5),
@@ -88,6 +97,10 @@ PLACES = [
     ("MaxViT", 1, "stages.0.blocks.0.attn_grid", "NHWC", (24, 40), (23, 6), spread(3, 5)),
     ("MaxViT", 3, "stages.1.blocks.0.attn_grid", "NHWC", (12, 20), (7, 18), spread(3, 5)),
     ("MaxViT", 5, "stages.2.blocks.0.attn_grid", "NHWC", (6, 10), (1, 9), spread(3, 5)),
+    ("MaxViT, parallel", 0, "stages.0.blocks.0.attn", "NHWC", (24, 40), (4, 21), block(3, 5)),
+    ("MaxViT, parallel", 1, "stages.0.blocks.0.attn", "NHWC", (24, 40), (4, 21), spread(3, 5)),
+    ("MaxViT, parallel", 4, "stages.2.blocks.0.attn", "NHWC", (6, 10), (5, 8), block(3, 5)),
+    ("MaxViT, parallel", 5, "stages.2.blocks.0.attn", "NHWC", (6, 10), (1, 9), spread(3, 5)),
     ("CoAtNet", 1, "stages.2.blocks.1", "NCHW", (6, 10), (2, 7), whole),
     ("TinyViT", 0, "stages.1.blocks.0", "NHWC", (12, 20), (9, 13), block(4, 4)),
     ("TinyViT", 1, "stages.2.blocks.0", "NHWC", (6, 10), (5, 9), block(3, 3)),  # padded
@@ -142,6 +155,22 @@ def test_one_cell_is_its_own_column_and_its_own_row(name, number, path, order, g
     expected = [prefix + at for at, other in enumerate(cells) if sees(cell, other, grid)]
     seen = first.probs()[:, :, token].any(0).nonzero().flatten().tolist()
     assert seen == expected
+
+
+def test_layers_side_by_side_are_verified_and_do_not_add_up():
+    """Both read the same tokens, and each makes half of the channels: neither sees the other's."""
+    vit = small("MaxViT, parallel")
+    x = picture(vit)
+    assert max(check.output_error for check in verify(vit, x)) < 1e-5
+    record = attnviz.observe(vit, x)
+    names = [layer.name.partition(".attn.")[2] for layer in record.layers]
+    assert names == ["attn_block", "attn_grid"] * 4
+    assert [record.shared_from(last) for last in range(8)] == list(range(8))
+    in_turn = attnviz.observe(small("MaxViT"), x)
+    assert [in_turn.shared_from(last) for last in range(8)] == [0, 0, 2, 2, 4, 4, 6, 6]
+    assert attnviz.explain(record, layer=1).fact("attends to") == (
+        "windows of 3 × 5 cells, spread over the grid"
+    )
 
 
 # A moved window that goes round the edge, by hand: moved by 2, the window of the last 2 rows holds
