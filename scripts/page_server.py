@@ -49,17 +49,19 @@ PATIENCE = 90
 
 
 @contextmanager
-def serving(port: int | None = None, *, kill: bool = False, **environment: str) -> Iterator[str]:
+def serving(
+    port: int | None = None, *, script: str = "app.py", kill: bool = False, **environment: str
+) -> Iterator[str]:
     """The page's address; the server ends with the context, without a word where it is killed."""
     port = free_port() if port is None else port
     address = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address=127.0.0.1"]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.address=127.0.0.1"]
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
             [*command, f"--server.port={port}"],
             cwd=ROOT,
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             stdout=log,
             stderr=subprocess.STDOUT,
         ) as server,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from attnviz import colour, export, figures
+from attnviz import export, figures
 from attnviz.explain import Explanation
 from attnviz.legend import legend
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
+from attnviz.ui.bar import show_bar
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
@@ -53,7 +52,7 @@ def show_map(
     if scale is None:
         st.caption(_mixture(heat, look))
     else:
-        _show_bar(heat, scale, look.colormap)
+        show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
     if 0 < look.alpha < 1:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(
@@ -106,24 +105,6 @@ def _mixture(heat: Explanation, look: Look) -> str:
     return (
         f"{label[0].upper()}{label[1:]}. *Colours*, *Colour scale* and *Cut the scale* in the"
         " sidebar are for one component alone."
-    )
-
-
-def _show_bar(heat: Explanation, scale: Scale, colormap: str) -> None:
-    """The scale's colours with its numbers and unit, as wide as the map."""
-    file = io.BytesIO()
-    colour.colour_bar(scale, colormap).save(file, "PNG")
-    strip = base64.b64encode(file.getvalue()).decode("ascii")
-    numbers = [text for _, text in colour.ticks(scale, heat.drawn)]
-    spans = "".join(f"<span>{text}</span>" for text in numbers)
-    said = f"Colour bar: {heat.unit} from {numbers[0]} to {numbers[-1]}"
-    st.html(
-        f'<figure style="margin:0 4px">'
-        f'<img alt="{said}" src="data:image/png;base64,{strip}" '
-        'style="width:100%;height:14px;display:block;border-radius:2px">'
-        '<figcaption style="font-size:0.875rem">'
-        f'<div style="display:flex;justify-content:space-between">{spans}</div>'
-        f"<div>{heat.unit} ({scale.name})</div></figcaption></figure>"
     )
 
 
