@@ -75,6 +75,11 @@ def chosen_head(record: AttentionRecord) -> tuple[int, int] | None:
     return (layer, head) if head < record.layers[layer].heads else None
 
 
+def go_to_method(method: str) -> None:
+    """Show one method's map, in its own view; called before the page runs."""
+    st.session_state.view, st.session_state.method = "map", method
+
+
 def go_to_head(layer: int, head: int) -> None:
     """Show one head's attention, in its own view; called before the page runs."""
     st.session_state.head = head

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 from einops import rearrange
@@ -46,22 +49,20 @@ def show_mosaic(
     shared: Scale | None,
     chosen: tuple[int, int] | None,
     asker: str,
+    by: Ranking | None = None,
 ) -> None:
-    """One tile a head: layers downwards, heads across."""
-    layers, heads, rows, cols = tiles.shape
-    columns = columns_for(layers, heads, (rows, cols))
-    lines = layers * heads // columns
-    names = [[f"L{i}, H{j}" for j in range(heads)] for i in range(layers)]
-    chosen_tile = None if chosen is None else divmod(chosen[0] * heads + chosen[1], columns)
+    """One tile a head: layers downwards, heads across; or all in one order."""
+    layers, heads = tiles.shape[:2]
     there = tiles_there(tiles)
     count, few = int(there.sum()), _counts(there)
-    st.subheader("All heads", anchor=False)
     if not count:
         st.caption(f"The **{asker}** asks in no layer, so no head has a map of it.")
         return
+    laid = _laid_out(tiles) if by is None else _in_order(tiles, by)
     st.caption(
         f"What each of the {f'{layers} × {heads}' if there.all() else count} heads makes the "
-        f"**{asker}** attend to, first layer on top. "
+        f"**{asker}** attend to, "
+        + ("first layer on top. " if by is None else f"by {by.label}, the {by.first} first. ")
         + ("" if there.all() else f"There are {few} a layer; a place without a head is empty. ")
         + (
             f"One scale for all: {shared.low:.3g} to {shared.high:.3g}. "
@@ -71,12 +72,12 @@ def show_mosaic(
         + "**Pick a tile** to see it by itself."
     )
     drawn = mosaic(
-        tiles,
+        laid.tiles,
         scale=shared or "own",
         clip=None if shared else look.clip,
         colormap=look.colormap,
         gap=GAP,
-        columns=columns,
+        columns=laid.columns,
     )
     if shared and not look.clip and (dark := _dark_share(tiles[there], shared)):
         st.warning(
@@ -85,27 +86,97 @@ def show_mosaic(
             icon=":material/contrast:",
         )
         st.button("Cut the scale at percentiles 1 and 99", key="cut", on_click=cut_scale)
+    empty = ~tiles_there(laid.tiles)
+    rows, cols = tiles.shape[2:]
     with st.container(width=WIDTH):
         pick_cell(
             drawn.image,
-            grid=(lines, columns),
+            grid=(laid.lines, laid.columns),
             box=None,
-            chosen=chosen_tile,
+            chosen=laid.place_of(chosen),
             key="mosaic",
             alt=f"The attention maps of {layers} layers with {few} heads each",
-            values=_in_lines(tiles.max((2, 3)), columns),
-            empty=_in_lines(~there, columns),
+            values=_in_lines(laid.tiles.max((2, 3)), laid.columns),
+            empty=_in_lines(empty, laid.columns),
             unit="at most",
             show_grid=False,
-            row_names=row_names(heads, columns, lines),
-            col_names=[f"H{i % heads}" for i in range(columns)] if columns >= heads else None,
-            cell_names=_in_lines(np.array(names), columns).tolist(),
+            row_names=laid.row_names,
+            col_names=laid.col_names,
+            cell_names=_in_lines(laid.names, laid.columns).tolist(),
             cell_word="head",
             crisp=True,
-            least=(columns * cols, lines * rows),
+            least=(laid.columns * cols, laid.lines * rows),
             hint="Here a patch of a tile is smaller than a pixel: open a head to see every patch.",
-            on_pick=lambda: _open_picked(columns, heads),
+            on_pick=lambda: _open_picked(laid),
         )
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Heads in the order of a number each."""
+
+    label: str
+    values: Float[np.ndarray, "layer head"]
+    unit: str
+    descending: bool
+
+    @property
+    def first(self) -> str:
+        """Which heads come first, in words."""
+        return "highest" if self.descending else "lowest"
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where each head's tile lies."""
+
+    tiles: Float[np.ndarray, "line head row col"]
+    heads: Sequence[tuple[int, int]]
+    """(layer, head) of each tile, line by line."""
+    names: np.ndarray
+    columns: int
+    row_names: list[str] | None = None
+    col_names: list[str] | None = None
+
+    @property
+    def lines(self) -> int:
+        return self.tiles.shape[0] * self.tiles.shape[1] // self.columns
+
+    def place_of(self, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The (line, column) of a head's tile."""
+        return None if chosen is None else divmod(self.heads.index(chosen), self.columns)
+
+
+def _laid_out(tiles: Float[np.ndarray, "layer head row col"]) -> _Layout:
+    """Layer by layer."""
+    layers, heads, rows, cols = tiles.shape
+    columns = columns_for(layers, heads, (rows, cols))
+    lines = layers * heads // columns
+    each = [(layer, head) for layer in range(layers) for head in range(heads)]
+    names = rearrange(np.array([_name(*one) for one in each]), "(l h) -> l h", h=heads)
+    across = [f"H{i % heads}" for i in range(columns)] if columns >= heads else None
+    return _Layout(tiles, each, names, columns, row_names(heads, columns, lines), across)
+
+
+def _in_order(tiles: Float[np.ndarray, "layer head row col"], by: Ranking) -> _Layout:
+    """By a number each, line by line; those without one last."""
+    layers, heads, rows, cols = tiles.shape
+    number = rearrange(by.values, "l h -> (l h)")
+    order = np.argsort(-number if by.descending else number, kind="stable")  # NaN last
+    flat = rearrange(tiles, "l h row col -> (l h) row col")[order]
+    each = [divmod(int(one), heads) for one in order]
+    names = np.array([f"{_name(*one)}: {by.values[one]:.3g} {by.unit}," for one in each])
+    columns = columns_for(layers, heads, (rows, cols))
+    return _Layout(
+        rearrange(flat, "(l h) row col -> l h row col", h=heads),
+        each,
+        rearrange(names, "(l h) -> l h", h=heads),
+        columns,
+    )
+
+
+def _name(layer: int, head: int) -> str:
+    return f"L{layer}, H{head}"
 
 
 def _counts(there: Bool[np.ndarray, "layer head"]) -> str:
@@ -137,9 +208,9 @@ def row_names(heads: int, columns: int, lines: int) -> list[str]:
     return [f"L{layer} H{head}" + (f"–{head + last}" if last else "") for layer, head in firsts]
 
 
-def _open_picked(columns: int, heads: int) -> None:
+def _open_picked(laid: _Layout) -> None:
     if (cell := picked_cell("mosaic")) is not None:
-        layer, head = divmod(cell[0] * columns + cell[1], heads)
+        layer, head = laid.heads[cell[0] * laid.columns + cell[1]]
         go_to_head(layer, head)
         reveal_map()
         st.toast(f"Layer {layer}, head {head} is shown.", icon=":material/arrow_upward:")

@@ -101,11 +101,16 @@ def ask_for_map(stage: Stage) -> MapAsked:
     asked = choose_method(stage.record)
     request, aimed = stage.request, stage.seen
     if METHODS[asked.method].needs_gradient:
-        run = stage.model_run
-        wish = choose_target(run.vit, stage.record, stage.query, run.picture.sample)
-        request, aimed = run.observe(wish)
+        request, aimed = aim(stage)
     _say_what_is_shown(METHODS[asked.method], aimed.record, stage.asker)
     return MapAsked(stage, asked, aimed, request)
+
+
+def aim(stage: Stage) -> tuple[Request, Observation]:
+    """The widgets for a target, and what the model says with it: another pass, if it is new."""
+    run = stage.model_run
+    wish = choose_target(run.vit, stage.record, stage.query, run.picture.sample)
+    return run.observe(wish)
 
 
 def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from attnviz.ui.export_panel import show_export
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import chosen_head
+from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.one_map import ask_for_map
+from attnviz.ui.patches_panel import show_patches
+from attnviz.ui.ranking import choose_ranking
 from attnviz.ui.stage import Stage
 from attnviz.ui.trust_panel import show_trust
 
@@ -44,13 +48,21 @@ def _all_heads(stage: Stage) -> None:
     with stage.beside_picture(PICTURE_SHARE):
         with stage.computing("Computing the heads' maps …"):
             tiles = stage.seen.tiles(stage.query)
-        shared = stage.look.shared_scale(tiles)
-        show_mosaic(tiles, stage.look, shared, chosen_head(stage.record), stage.asker)
+        shared, chosen = stage.look.shared_scale(tiles), chosen_head(stage.record)
+        st.subheader("All heads", anchor=False)
+        by = choose_ranking(stage)
+        show_mosaic(tiles, stage.look, shared, chosen, stage.asker, by)
 
 
 def _layers(stage: Stage) -> None:
     with stage.beside_picture(PICTURE_SHARE):
         show_layers(stage)
+
+
+def _export(stage: Stage) -> None:
+    wanted = ask_for_map(stage)
+    with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
+        show_export(stage, wanted)
 
 
 def _heads(stage: Stage) -> None:
@@ -85,9 +97,12 @@ VIEWS: Mapping[str, View] = {
     "map": View("One map", _one_map),
     "heads": View("All heads", _all_heads),
     "layers": View("Layers", _layers),
+    "methods": View("Methods", show_methods),
+    "patches": View("Patches", show_patches),
     "numbers": View("Heads in numbers", _heads),
     "mask": View("Object mask", _mask),
     "trust": View("Trust", _trust),
+    "export": View("Export", _export),
 }
 """Name in the page's address → view, in the order in which they are offered."""
 

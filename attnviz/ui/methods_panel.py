@@ -1,0 +1,128 @@
+"""Any set of methods beside each other, and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from attnviz.errors import AttnVizError
+from attnviz.explain import Explanation
+from attnviz.legend import legend
+from attnviz.methods import METHODS
+from attnviz.ranks import agreement, ranked
+from attnviz.ui.asked import Ground
+from attnviz.ui.bar import show_bar
+from attnviz.ui.method_panel import Ask, go_to_method
+from attnviz.ui.one_map import MapAsked, aim
+from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.stage import Stage
+
+FIRST = ("attention", "rollout", "value_weighted", "similarity")
+"""Methods that are shown at first: none of them runs the model again or takes long."""
+
+SCALE_WORDS = {"own": "Each in its own unit", "rank": "All by rank"}
+
+ACROSS = 2
+"""Maps beside each other on a wide screen."""
+
+
+def show_methods(stage: Stage) -> None:
+    """The widgets, then the maps with their numbers, and a table of how far they agree."""
+    st.session_state.setdefault("methods", [*FIRST])
+    names: Sequence[str] = st.pills(
+        "Methods",
+        METHODS,
+        selection_mode="multi",
+        key="methods",
+        persist_state="session",
+        format_func=lambda name: METHODS[name].label,
+        help="Each with its usual options; *Open* shows one by itself, where they can be changed.",
+    )
+    by_rank = (
+        st.radio(
+            "Colour scale of the methods",
+            SCALE_WORDS,
+            key="methods_scale",
+            horizontal=True,
+            persist_state="session",
+            format_func=SCALE_WORDS.__getitem__,
+            help="Methods measure different things, in different units. *By rank* puts them on one "
+            "scale: the lowest patch of a map is 0, the highest 1, whatever its unit.",
+        )
+        == "rank"
+    )
+    names = [name for name in METHODS if name in names]  # in the table's order
+    if not names:
+        st.info("Choose one method or more.", icon=":material/arrow_upward:")
+        return
+    aimed = {False: (stage.request, stage.seen)}
+    if any(METHODS[name].needs_gradient for name in names):
+        aimed[True] = aim(stage)
+    heats: dict[str, Explanation] = {}
+    with stage.beside_picture(0.3):
+        st.subheader(f"What each method makes of the {stage.asker}", anchor=False)
+        for start in range(0, len(names), ACROSS):
+            for name, place in zip(names[start:], st.columns(ACROSS, gap="medium")):  # noqa: B905
+                request, seen = aimed[METHODS[name].needs_gradient]
+                with place:
+                    heat = _show(MapAsked(stage, Ask(name, {}), seen, request), by_rank=by_rank)
+                if heat is not None and not heat.in_colour:
+                    heats[METHODS[name].label] = heat
+        _show_agreement(heats)
+
+
+def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
+    """One map; or why there is none, which costs the others nothing."""
+    stage, name = wanted.stage, wanted.asked.method
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{wanted.method.label}**", width="stretch")
+        st.button("Open", key=f"open-{name}", on_click=go_to_method, args=(name,))
+    try:
+        heat = wanted.compute()
+    except AttnVizError as error:
+        st.info(str(error), icon=":material/block:")
+        return None
+    drawn = ranked(heat) if by_rank and not heat.in_colour else heat
+    look, shown = stage.look, stage.seen.on_screen(drawn)
+    on_map = Ground(replace(stage.ground.layout, grid=heat.grid), heat.box)
+    scale = None if heat.in_colour else look.scale_of(drawn)
+    drawing = {} if scale is None else {"colormap": look.colormap, "scale": scale}
+    key = f"map-{name}"
+    pick_cell(
+        shown.overlay(alpha=look.alpha, interpolation=look.interpolation, **drawing),
+        grid=shown.grid,
+        box=shown.box,
+        chosen=heat.query_cell,
+        key=key,
+        alt=f"{heat.title} of the {stage.asker}, as colours over the picture",
+        values=drawn.values,
+        show_grid=False,
+        on_pick=lambda: on_map.ask(picked_cell(key)),
+    )
+    if scale is None:
+        st.caption(legend(heat, interpolation=look.interpolation)[1])
+    else:
+        show_bar(scale, look.colormap, unit=drawn.unit, values=drawn.drawn)
+    st.caption(wanted.method.summary)
+    for note in heat.notes:
+        st.caption(f":material/warning: {note}")
+    return heat
+
+
+def _show_agreement(heats: dict[str, Explanation]) -> None:
+    if len(heats) < 2:
+        return
+    st.markdown("**How far they agree**")
+    st.caption(
+        "Spearman's rank correlation of each two maps: 1 where both put the patches in the same "
+        "order, 0 where one says nothing of the other, −1 where the order is reversed. That two "
+        "methods agree does not make either of them right: see *Trust*."
+    )
+    rows = [
+        {"": name} | {other: agreement(heat, heats[other]) for other in heats}
+        for name, heat in heats.items()
+    ]
+    columns = {name: st.column_config.NumberColumn(format="%.2f") for name in heats}
+    st.dataframe(rows, hide_index=True, column_config=columns)

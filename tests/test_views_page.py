@@ -1,0 +1,146 @@
+"""The page's views without a browser: that each draws, and that what it draws is what it says."""
+
+import numpy as np
+import pytest
+from page_visit import calm, open_view, picker, record_on, stand_ins, texts, visit, widget
+from scipy.stats import spearmanr
+
+import attnviz
+from attnviz.methods import METHODS
+from attnviz.ui.methods_panel import FIRST
+from attnviz.ui.ranking import OFFERED
+from attnviz.ui.views import VIEWS
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A visitor's page, drawn once."""
+    with stand_ins(monkeypatch):
+        yield visit()
+
+
+def values_of(page, key):
+    return np.array(picker(page, key)["values"], dtype=float)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("query", ["cls", "mean", None])
+def test_every_view_opens_with_every_kind_of_query(page, view, query):
+    open_view(page, view)
+    if any(each.label == "Who asks" for each in page.pills):
+        if query is None:
+            calm(widget(page, "Row").set_value(1).run())
+        else:
+            calm(widget(page, "Who asks").set_value(query).run())
+    assert not page.error
+
+
+def test_methods_beside_each_other_are_those_of_the_library(page):
+    open_view(page, "methods")
+    record = record_on(page)
+    heats = {name: attnviz.explain(record, name) for name in FIRST}
+    for name, heat in heats.items():
+        assert values_of(page, f"map-{name}") == pytest.approx(heat.values, rel=5e-3, abs=1e-6)
+    (table,) = (each.value for each in page.dataframe)
+    for one in FIRST:
+        for other in FIRST:
+            row = table[table[""] == METHODS[one].label]
+            expected = spearmanr(heats[one].values.ravel(), heats[other].values.ravel()).statistic
+            assert float(row[METHODS[other].label].iloc[0]) == pytest.approx(expected)
+
+
+def test_methods_by_rank_share_one_scale(page):
+    open_view(page, "methods")
+    calm(page.radio(key="methods_scale").set_value("rank").run())
+    for name in FIRST:
+        ranks = values_of(page, f"map-{name}").ravel()
+        assert sorted(ranks) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1], abs=1e-6)  # 6 patches
+    bars = [element.value for element in page.html if "Colour bar" in element.value]
+    assert len(bars) == len(FIRST)
+    assert all("rank among patches from 0 to 1" in bar for bar in bars)
+
+
+def test_a_method_that_needs_a_target_asks_for_one_and_one_of_colours_is_not_ranked(page):
+    open_view(page, "methods")
+    page.session_state.methods = ["relevance", "pca", "rollout"]
+    calm(page.run())
+    assert not page.error and page.selectbox(key="target").value
+    assert values_of(page, "map-relevance").shape == (2, 3)
+    assert len(picker(page, "map-pca")["values"][0][0].split(",")) == 3
+    (table,) = (each.value for each in page.dataframe)
+    assert sorted(table[""]) == ["Attention rollout", "Relevance"]
+
+
+def test_a_method_is_opened_by_itself_and_none_is_no_error(page):
+    open_view(page, "methods")
+    calm(page.button(key="open-rollout").click().run())
+    assert (page.session_state.view, page.session_state.method) == ("map", "rollout")
+    open_view(page, "methods")
+    page.session_state.methods = []
+    calm(page.run())
+    assert "Choose one method or more." in [info.value for info in page.info]
+
+
+@pytest.mark.parametrize("metric", OFFERED)
+@pytest.mark.parametrize("high", [False, True])
+def test_heads_are_sorted_by_what_they_do(page, metric, high):
+    open_view(page, "heads")
+    page.selectbox(key="sort").set_value(metric).run()
+    calm(page.toggle(key="sort_high").set_value(high).run())
+    record = record_on(page)
+    numbers = attnviz.head_metrics(record)[metric]
+    cells = [(layer, head) for layer in range(3) for head in range(3)]
+    expected = sorted(cells, key=lambda cell: numbers[cell], reverse=high)
+    given = picker(page, "mosaic")
+    names = [name for row in given["cellNames"] for name in row]
+    assert [name.partition(":")[0] for name in names] == [f"L{i}, H{j}" for i, j in expected]
+    most = [float(text.split()[0]) for row in given["values"] for text in row]
+    for (layer, head), value in zip(expected, most, strict=True):
+        held = float(record.layers[layer].probs()[head, 0, 1:].max())
+        assert value == pytest.approx(held, rel=5e-3)
+
+
+def test_a_sorted_tile_opens_its_own_head(page, monkeypatch):
+    open_view(page, "heads")
+    calm(page.selectbox(key="sort").set_value("entropy").run())
+    numbers = attnviz.head_metrics(record_on(page))["entropy"]
+    from attnviz.ui import mosaic_panel
+
+    laid = mosaic_panel._in_order(
+        np.zeros((3, 3, 2, 3), np.float32), mosaic_panel.Ranking("entropy", numbers, "nats", False)
+    )
+    monkeypatch.setattr(mosaic_panel, "picked_cell", lambda key: (0, 0))
+    opened = []
+    monkeypatch.setattr(mosaic_panel, "go_to_head", lambda *cell: opened.append(cell))
+    monkeypatch.setattr(mosaic_panel.st, "toast", lambda *_, **__: None)
+    monkeypatch.setattr(mosaic_panel, "reveal_map", lambda: None)
+    mosaic_panel._open_picked(laid)
+    assert opened == [np.unravel_index(numbers.argmin(), (3, 3))]
+    assert laid.place_of(opened[0]) == (0, 0)
+
+
+def test_patches_are_what_the_model_saw(page):
+    open_view(page, "patches")
+    calm(widget(page, "Row").set_value(1).run())
+    record = record_on(page)
+    seen = picker(page, "seen-patches")
+    height, width = record.view.pixels.shape[:2]
+    assert seen["size"] == [width, height] and seen["chosen"] == [1, 0]
+    tokens, layers = (each.value for each in page.dataframe)
+    # 1 class token, then 2 × 3 patches: row 1, column 0 is token 1 + 3.
+    assert list(tokens["token"]) == ["0", "1 to 6", "4"]
+    assert list(layers["heads"]) == [3, 3, 3]
+    assert set(layers["grid that asks"]) == {"2 × 3"}
+    assert "16 × 16 pixels of 3 colours each, 768 numbers" in texts(page)
+
+
+def test_the_preview_is_the_file(page, monkeypatch):
+    shown = []
+    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: shown.append(data))
+    open_view(page, "export")
+    calm(page.number_input(key="export_width").set_value(60).run())
+    heat = attnviz.explain(record_on(page), "attention").named("Cat")
+    from attnviz import export
+
+    expected = export.render(heat, ".png", alpha=0.5, colormap="inferno", width_mm=60, dpi=450)
+    assert shown[-1] == expected
