@@ -29,14 +29,14 @@ class Ground:
         wish = st.session_state.get("asked")
         if isinstance(wish, str) and wish in self.layout.query_names:
             return wish
-        cell = self._cell(wish) if isinstance(wish, tuple) else None
+        cell = self.cell_at(wish) if isinstance(wish, tuple) else None
         return self.layout.default_query if cell is None else cell
 
     def ask(self, query: Query | None) -> None:
         """Make another token the query; None stands for the default."""
-        st.session_state.asked = query if isinstance(query, str | None) else self._centre(query)
+        st.session_state.asked = query if isinstance(query, str | None) else self.centre(query)
 
-    def _centre(self, cell: tuple[int, int]) -> tuple[float, float]:
+    def centre(self, cell: tuple[int, int]) -> tuple[float, float]:
         """The middle of a patch, as (x, y) in pixels of the picture."""
         (left, top, right, bottom), (rows, cols) = self.box, self.layout.grid
         row, col = cell
@@ -45,7 +45,7 @@ class Ground:
             top + (bottom - top) * (row + 0.5) / rows,
         )
 
-    def _cell(self, point: tuple[float, float]) -> tuple[int, int] | None:
+    def cell_at(self, point: tuple[float, float]) -> tuple[int, int] | None:
         """The patch that a point lies in."""
         (left, top, right, bottom), (rows, cols) = self.box, self.layout.grid
         x, y = point

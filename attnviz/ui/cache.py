@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import streamlit as st
@@ -27,7 +28,9 @@ from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.target import Target
 from attnviz.tokens import Query
+from attnviz.ui import live_map
 from attnviz.ui.checkpoints import Checkpoint
+from attnviz.ui.live_map import LiveMap
 from attnviz.ui.room import require_room
 from attnviz.ui.state import Picture
 from models.search import Found, describe
@@ -93,6 +96,10 @@ class Observation:
     """What each head does, in numbers."""
     film: Callable[..., Film]
     """(query=…, **options), as `attnviz.film`."""
+    live: Callable[..., LiveMap]
+    """(called between pieces of work, **options of `attention`) → every patch's map."""
+    mark: str = field(default_factory=lambda: uuid4().hex)
+    """What tells this observation from others on a page."""
     computing: Lock = field(default_factory=Lock)
     """Held by whoever computes a map: a run that was cut off must not go on beside the next."""
 
@@ -106,6 +113,7 @@ class Observation:
             lru_cache(32)(partial(_tiles, record)),
             lru_cache(1)(partial(head_metrics, record)),
             lru_cache(8)(partial(film, record)),
+            live_map.remembering(record),
         )
 
     def turn(self, waiting: Callable[[], object]) -> AbstractContextManager[None]:

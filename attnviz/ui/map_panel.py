@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz import export, figures
 from attnviz.explain import Explanation
@@ -27,9 +28,17 @@ SAID_ELSEWHERE = frozenset(
 
 
 def show_map(
-    heat: Explanation, shown: Explanation, look: Look, scale: Scale | None, ground: Ground
-) -> None:
+    heat: Explanation,
+    shown: Explanation,
+    look: Look,
+    scale: Scale | None,
+    ground: Ground,
+    *,
+    scene: str = "",
+) -> Place:
     """The map, what it shows in words, and its download; a patch picked on it asks next.
+
+    Gives a place below the picture. With a `scene`, a live map follows the pointer.
 
     `shown` is the same map over a picture that is no larger than the screen. There is no `scale`
     where three components are mixed as colours.
@@ -47,8 +56,10 @@ def show_map(
         values=heat.values,
         show_grid=False,
         reveal=st.session_state.pop("reveal", 0),
+        scene=scene,
         on_pick=lambda: on_map.ask(picked_cell("map")),
     )
+    below = st.container()
     if scale is None:
         st.caption(_mixture(heat, look))
     else:
@@ -67,6 +78,7 @@ def show_map(
         st.caption("A few patches hold so much that all others look alike.")
         st.button("Cut the scale", key="cut_map", on_click=cut_scale)
     _show_downloads(heat, drawing)
+    return below
 
 
 def reveal_map() -> None:

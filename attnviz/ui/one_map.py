@@ -17,6 +17,7 @@ from attnviz.methods.values import in_words
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
 from attnviz.ui.cache import Observation, Request
+from attnviz.ui.live_panel import Live, live_of
 from attnviz.ui.method_panel import Ask, choose_method
 from attnviz.ui.sinks_panel import leave_out_sinks
 from attnviz.ui.stage import Stage
@@ -41,6 +42,11 @@ class MapAsked:
     def method(self) -> Method:
         """How it is made."""
         return METHODS[self.asked.method]
+
+    @property
+    def live(self) -> Live | None:
+        """What other patches' maps are drawn from while the pointer moves, where that can be."""
+        return live_of(self.stage.seen, self.asked.method, self.asked.options)
 
     def compute(self, **changed: int) -> Explanation:
         """The map; with some options changed, if any are given."""
@@ -102,7 +108,8 @@ def ask_for_map(stage: Stage) -> MapAsked:
     request, aimed = stage.request, stage.seen
     if METHODS[asked.method].needs_gradient:
         request, aimed = aim(stage)
-    _say_what_is_shown(METHODS[asked.method], aimed.record, stage.asker)
+    turned = asked.options.get("direction") == "to"
+    _say_what_is_shown(METHODS[asked.method], aimed.record, stage.asker, turned=turned)
     return MapAsked(stage, asked, aimed, request)
 
 
@@ -113,7 +120,9 @@ def aim(stage: Stage) -> tuple[Request, Observation]:
     return run.observe(wish)
 
 
-def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> None:
+def _say_what_is_shown(
+    method: Method, record: AttentionRecord, asker: str, *, turned: bool
+) -> None:
     """One heading, and what a patch that is picked will do."""
     rows, cols = record.layout.grid
     grid = f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches."
@@ -125,6 +134,8 @@ def _say_what_is_shown(method: Method, record: AttentionRecord, asker: str) -> N
         words = f"{method.label} of the whole picture"
     elif method is METHODS["similarity"]:
         words, pick = f"What is like the {asker}", "**Pick a patch** to see what is like it."
+    elif turned:
+        words, pick = f"Who looks at the {asker}", "**Pick a patch** to see who looks at it."
     elif method is METHODS["attention"]:
         words = f"What the {asker} attends to"
     else:

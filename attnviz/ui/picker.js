@@ -42,9 +42,13 @@ function show(data, root, memory, send) {
   const point = () => {
     mark(root, ".hover", data, memory.hover);
     mark(root, ".cursor", data, memory.cursor);
-    const text = describe(data, memory.hover ?? (focused() ? memory.cursor : data.chosen));
+    const how = memory.hover ? "Click" : "Press Enter";
+    const text = describe(data, memory.hover ?? (focused() ? memory.cursor : data.chosen), how);
     const readout = root.querySelector(".readout");
     if (readout.textContent !== text) readout.textContent = text; // so it is announced once
+    // By the keyboard only where its cursor is seen.
+    const moved = surface.matches(":focus-visible") ? memory.cursor : null;
+    if (data.scene) announce(data.name, memory.hover ?? moved);
   };
   const pick = (cell) => {
     if (data.empty?.[cell[0]][cell[1]]) return; // nothing is there
@@ -55,13 +59,16 @@ function show(data, root, memory, send) {
 
   surface.onpointerup = (event) => {
     memory.released = event; // a click says where it was in whole pixels only
+    memory.scrubbed = letGo(memory);
   };
   surface.onclick = ({ detail }) => {
     const byPointer = detail > 0; // else by a screen reader, say, which has no place
+    if (byPointer && memory.scrubbed) return;
     const cell = byPointer ? cellAt(data, surface, memory.released) : memory.cursor;
     if (cell) pick(cell);
   };
   surface.onpointermove = (event) => {
+    if (data.scene && !points(memory, event)) return;
     memory.hover = cellAt(data, surface, event);
     point();
   };
@@ -81,6 +88,9 @@ function show(data, root, memory, send) {
     event.preventDefault(); // these keys would scroll the page
   };
   surface.onfocus = surface.onblur = point;
+  surface.classList.toggle("live", Boolean(data.scene));
+  surface.dataset.scene = data.scene;
+  if (data.scene) listenToTouch(surface, memory, surface.onpointermove);
 
   const [width, height] = data.size;
   root.querySelector(".picker").style.setProperty("--ratio", width / height);
@@ -135,14 +145,17 @@ function gridPath({ lines, ys, xs }) {
   return across.concat(down).join("");
 }
 
-function describe({ word, rowNames, colNames, cellNames, values, empty, chosen }, cell) {
+function describe(data, cell, how) {
+  const { word, rowNames, colNames, cellNames, values, empty, chosen, scene } = data;
   if (!cell) return `Click or tap a ${word}; or arrow keys to move, Enter to pick.`;
   const [row, col] = cell;
   const [down, across] = [rowNames?.[row] ?? `row ${row}`, colNames?.[col] ?? `column ${col}`];
   const place = cellNames?.[row][col] ?? `${down}, ${across}`;
   if (empty?.[row][col]) return `${place}: empty`;
   const value = values ? `: ${values[row][col]}` : "";
-  return place + value + (same(cell, chosen) ? " (chosen)" : "");
+  if (same(cell, chosen)) return `${place}${value} (chosen)`;
+  if (!scene) return place + value;
+  return `${place}${values ? `${value} in the pinned map` : ""}. ${how} to pin.`;
 }
 
 function label(strip, side, names, edges, length) {

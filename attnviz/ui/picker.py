@@ -51,7 +51,9 @@ _component = st.components.v2.component(
     "attnviz_picker",
     html=_HTML,
     css=Path(__file__).with_name("picker.css").read_text("utf-8"),
-    js=Path(__file__).with_name("picker.js").read_text("utf-8"),
+    js="\n".join(
+        Path(__file__).with_name(name).read_text("utf-8") for name in ("picker.js", "scrub.js")
+    ),
 )
 
 
@@ -141,6 +143,7 @@ def pick_cell(
     least: tuple[int, int] | None = None,
     hint: str = "",
     reveal: int = 0,
+    scene: str = "",
     on_pick: Callable[[], None] | None = None,
 ) -> Cell | None:
     """Show a picture with cells on it; give the cell on the run in which it was picked, else None.
@@ -169,6 +172,8 @@ def pick_cell(
         least: (width, height) in pixels of the screen that the picture needs.
         hint: Said where the screen has fewer than these.
         reveal: A number above 0 has the page scrolled to the picture, once for each number.
+        scene: Names what is drawn, where a live map follows the pointer: the cell under it is told
+            to `live_panel` then, by the picker's key.
         on_pick: Called after a pick, before the page runs.
 
     Raises:
@@ -190,6 +195,8 @@ def pick_cell(
         "least": least,
         "hint": hint,
         "reveal": reveal,
+        "scene": scene,
+        "name": key,
         "ys": cells.ys,
         "xs": cells.xs,
         "rows": (cells.rows[0], cells.rows[-1]),

@@ -10,8 +10,11 @@ from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.state import fresh_key, is_live, note_shown
 
 
-def choose_query(seen: Observation, ground: Ground, *, named: bool = True) -> None:
-    """The picture in patches, and with `named` widgets that say the same in words and numbers."""
+def choose_query(seen: Observation, ground: Ground, *, named: bool = True, scene: str = "") -> None:
+    """The picture in patches, and with `named` widgets that say the same in words and numbers.
+
+    `scene` as `pick_cell` has it: with one, a live map follows the pointer.
+    """
     query, (rows, cols) = ground.query, ground.layout.grid
     pick_cell(
         seen.shown,
@@ -20,6 +23,7 @@ def choose_query(seen: Observation, ground: Ground, *, named: bool = True) -> No
         chosen=query if isinstance(query, tuple) else None,
         key="patches",
         alt=f"The picture, cut into {rows} rows and {cols} columns of patches",
+        scene=scene,
         on_pick=lambda: ground.ask(picked_cell("patches")),
     )
     if named:

@@ -72,19 +72,20 @@ class Stage:
             place.empty()
             yield
 
-    def beside_picture(self, share: float = 0.5, *, named: bool = True) -> Place:
+    def beside_picture(self, share: float = 0.5, *, named: bool = True, scene: str = "") -> Place:
         """Draw the picture with the query on it; gives the place beside it, or below a panorama.
 
         Args:
             share: of the width, for the picture.
             named: whether a query is asked for at all.
+            scene: with one, a live map follows the pointer over the picture.
         """
         if self.seen.shown.width > PANORAMA * self.seen.shown.height:
             left, right = st.container(), st.container()
         else:
             left, right = st.columns([share, 1 - share], gap="medium")
         with left:
-            choose_query(self.seen, self.ground, named=named)
+            choose_query(self.seen, self.ground, named=named, scene=scene)
             _show_provenance(self.record)
         return right
 

@@ -10,6 +10,7 @@ import streamlit as st
 from attnviz.ui.export_panel import show_export
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
+from attnviz.ui.live_panel import show_live
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import chosen_head
@@ -35,13 +36,17 @@ class View:
 
 def _one_map(stage: Stage) -> None:
     wanted = ask_for_map(stage)
-    right = stage.beside_picture(named=wanted.method.asks)
+    live = wanted.live
+    right = stage.beside_picture(named=wanted.method.asks, scene=live.under if live else "")
     heat = wanted.compute()
     with right:
         scale = wanted.scale(heat)
         shown = stage.seen.on_screen(heat)
-        show_map(heat, shown, stage.look, scale, stage.ground)
+        scene = live.pinned(stage.query) if live else ""
+        below = show_map(heat, shown, stage.look, scale, stage.ground, scene=scene)
     show_chart(shown, stage.look, scale)
+    if live and scale:
+        show_live(live, heat, stage.look, scale, stage.ground, below)
 
 
 def _all_heads(stage: Stage) -> None:

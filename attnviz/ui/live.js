@@ -1,0 +1,168 @@
+// Draws a patch's map at once, on top of the picture that Python drew of the pinned one. It is mounted
+// twice: with bytes, a layer's whole map, sent once; and with how it is drawn, which is small.
+// Pickers say on `document` which cell is pointed at, as (row, col) and a name; nothing is sent.
+
+const own = (window[Symbol.for("attnviz.live")] ??= {
+  map: null, // what `unpack` gives
+  look: null, // how it is drawn, and what `line` says
+  line: null,
+  at: null, // what is pointed at: a picker's name and its cell
+});
+
+export default function live({ data, parentElement: root }) {
+  if (data instanceof Uint8Array) {
+    receive(data);
+    return () => {};
+  }
+  const line = root.querySelector("p");
+  own.look = { ...data, palette: Uint32Array.from(data.palette) };
+  own.line = line;
+  own.pixels = null;
+  document.addEventListener("attnviz-point", point);
+  refresh();
+  return () => {
+    document.removeEventListener("attnviz-point", point);
+    if (own.line !== line) return;
+    own.look = own.line = null;
+    hide();
+  };
+}
+
+async function receive(data) {
+  own.newest = data;
+  const map = await unpack(data);
+  if (own.newest !== data) return; // another came in the meantime
+  own.map = map;
+  refresh();
+}
+
+function point({ detail: { name, cell } }) {
+  // What is no longer pointed at in one picture may be pointed at in the other.
+  if (cell) own.at = { name, cell };
+  else if (own.at?.name === name) own.at = null;
+  refresh();
+}
+
+// Once a frame is enough.
+function refresh() {
+  own.frame ??= requestAnimationFrame(() => {
+    own.frame = null;
+    draw();
+  });
+}
+
+function draw() {
+  const { look, map, at, line } = own;
+  if (!look || !line) return;
+  const [over, under] = [surfaceOf(look.over), surfaceOf(look.under)];
+  // What another picture, layer or head is pointed at with has no map here.
+  const [scene, pinned] = (over?.dataset.scene ?? "").split("#");
+  const fits = scene === look.scenes.over && under?.dataset.scene === look.scenes.under;
+  const found = fits && at ? find(look.places[at.name], at.cell) : null;
+  if (!found) return rest(look.words.idle);
+  const { asker, patch } = found;
+  const place = `row ${patch?.[0]}, column ${patch?.[1]}`;
+  if (asker < 0) return rest(look.words.silent.replace("{place}", place));
+  if (String(patch) === pinned) return rest(look.words.pinned);
+  if (map?.name !== look.map) return rest(look.words.coming);
+  const picture = under.querySelector("img");
+  if (!picture.complete || !picture.naturalWidth) return;
+  const values = mapOf(map, asker, look, look.steps);
+  const drawn = drawnOf(values, look);
+  if (!drawn.length) return rest(look.words.silent.replace("{place}", place));
+  const scale = scaleOf(values, drawn, look.scale);
+  paint(canvasOn(over), picture, values, scale, look);
+  say(line, look.words.now.replace("{place}", place).replace("{range}", range(drawn)));
+}
+
+function rest(words) {
+  hide();
+  say(own.line, words);
+}
+
+function hide() {
+  const canvas = own.drawnOn && surfaceOf(own.drawnOn)?.querySelector("canvas");
+  if (canvas) canvas.hidden = true;
+  own.drawnOn = null;
+}
+
+const say = (line, words) => line.textContent !== words && (line.textContent = words);
+
+function range(drawn) {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const value of drawn) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  const short = (value) => String(Number(value.toPrecision(3)));
+  return low === high ? short(low) : `${short(low)} to ${short(high)}`;
+}
+
+// Which row of the map a cell asks by (-1: by none), and which patch a click on it would pin.
+function find(place, [row, col]) {
+  const at = row * place?.cols + col;
+  const asker = place?.askers[at];
+  return asker === undefined ? null : { asker, patch: place.named ? place.named[at] : [row, col] };
+}
+
+// The picture of a picker; it lies in a shadow of its own.
+function surfaceOf(name) {
+  for (const each of document.querySelectorAll(`.st-key-${name} *`)) {
+    const found = each.shadowRoot?.querySelector(".surface");
+    if (found) return found;
+  }
+  return null;
+}
+
+function canvasOn(surface) {
+  let canvas = surface.querySelector("canvas");
+  if (!canvas) {
+    canvas = document.createElement("canvas");
+    surface.querySelector("img").after(canvas);
+  }
+  return canvas;
+}
+
+function paint(canvas, picture, values, scale, look) {
+  const [width, height] = look.size;
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  const covered = (own.pixels ??= pixelsOf(look));
+  const { down, across } = covered;
+  const context = canvas.getContext("2d", { alpha: false });
+  context.globalAlpha = 1;
+  context.drawImage(picture, 0, 0, width, height);
+  if (down.at.length && across.at.length) {
+    const how = look.smooth ? bilinear : nearest;
+    const pixels = how(values, colourOf(look.palette, scale), covered);
+    const sheet = (own.sheet ??= document.createElement("canvas"));
+    if (sheet.width !== across.at.length) sheet.width = across.at.length;
+    if (sheet.height !== down.at.length) sheet.height = down.at.length;
+    const bytes = new Uint8ClampedArray(pixels.buffer);
+    sheet.getContext("2d").putImageData(new ImageData(bytes, sheet.width, sheet.height), 0, 0);
+    context.globalAlpha = look.alpha;
+    context.drawImage(sheet, across.first, down.first);
+  }
+  canvas.hidden = false;
+  own.drawnOn = look.over;
+  canvas.dataset.at = `${own.at.name} ${own.at.cell}`; // for those who watch
+}
+
+function pixelsOf({ grid: [rows, cols], box: [left, top, right, bottom], size: [width, height] }) {
+  const [down, across] = [along(rows, top, bottom, height), along(cols, left, right, width)];
+  return { rows, cols, down, across };
+}
+
+// As `live_map.LiveMap` says.
+async function unpack(data) {
+  const name = new TextDecoder().decode(data.subarray(0, 16));
+  const stream = new Blob([data.subarray(16)]).stream();
+  const buffer = await new Response(
+    stream.pipeThrough(new DecompressionStream("deflate")),
+  ).arrayBuffer();
+  const [askers, cells] = new Int32Array(buffer, 0, 2);
+  const floats = (at) => new Float32Array(buffer, 8 + 4 * askers * at, askers);
+  const bytes = (at) => new Uint8Array(buffer, 8 + 8 * askers + askers * cells * at, askers * cells);
+  return { name, cells, low: floats(0), high: floats(1), lower: bytes(0), upper: bytes(1) };
+}

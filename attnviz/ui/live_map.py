@@ -1,0 +1,223 @@
+"""One layer's whole map in 16 bits: what the browser draws from while a pointer moves."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Float32, UInt16
+from torch import Tensor
+from torch.nn import functional as F
+
+from attnviz.geometry import Geometry
+from attnviz.methods.fusion import fuse
+from attnviz.record import AttentionRecord
+from attnviz.tokens import TokenLayout
+
+LIMIT = 4 * 2**20
+"""Bytes of a map, 2 a pair of patches, above which patches are pooled in blocks."""
+
+STEPS = 65534
+"""Steps from a map's lowest value (0) to its highest; the number after it marks a blank cell."""
+
+BLANK = STEPS + 1
+
+PIECE = 2**18
+"""Bytes compressed at a time, so that a run that is not wanted any more ends soon."""
+
+KEPT = 16 * 2**20
+"""Bytes of such maps kept for each observation."""
+
+
+@dataclass(frozen=True)
+class LiveMap:
+    """Every patch's map in one layer, compressed, and named by what it holds."""
+
+    name: str
+    packed: bytes
+    """`name`, 16 letters; then, compressed by zlib, what `live.js` unpacks.
+
+    That is (asker, cell) as two int32; each asker's lowest and highest value as float32; and of
+    each pair the lower bytes of its 16 bits, then the upper ones, which compress far better apart.
+    """
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Who asks and who answers on a live map, each in blocks of patches."""
+
+    geometry: Geometry
+    """Of the layer, turned where the map is of who looks at the query."""
+    pool: int
+    """Rows and columns of patches in a block; 1: each patch is itself."""
+
+    @property
+    def askers(self) -> tuple[int, int]:
+        """(rows, cols) of those who ask."""
+        return pooled(self.geometry.queries.grid, self.pool)
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """(rows, cols) of what a map shows."""
+        return pooled(self.geometry.keys.grid, self.pool)
+
+
+def pooled(grid: tuple[int, int], pool: int) -> tuple[int, int]:
+    """(rows, cols) of blocks; a last one may hold fewer patches."""
+    rows, cols = (-(-count // pool) for count in grid)
+    return rows, cols
+
+
+def ends_of(record: AttentionRecord, options: dict[str, Any]) -> Ends | None:
+    """Who asks and answers on the live map; None where windows are too fine for it.
+
+    Blocks would reach over the edges of windows, and show what no patch sees.
+    """
+    return ends_within(record.geometry_of(options))
+
+
+def ends_within(geometry: Geometry) -> Ends | None:
+    """The same of a layer's geometry."""
+    pool = 1
+    while _bytes(ends := Ends(geometry, pool)) > LIMIT:
+        if geometry.in_windows:
+            return None
+        pool += 1
+    return ends
+
+
+def _bytes(ends: Ends) -> int:
+    (rows, cols), (down, across) = ends.askers, ends.cells
+    return 2 * rows * cols * down * across
+
+
+def remembering(record: AttentionRecord, budget: int = KEPT) -> Callable[..., LiveMap]:
+    """`live_map` of a record, that keeps its last answers as far as a budget in bytes goes."""
+    kept: OrderedDict[object, LiveMap] = OrderedDict()
+
+    def answer(going_on: Callable[[], object], **options: Any) -> LiveMap:
+        key = tuple(sorted(options.items(), key=str))
+        if key not in kept:
+            kept[key] = live_map(record, options, going_on)
+        kept.move_to_end(key)
+        while len(kept) > 1 and sum(len(each.packed) for each in kept.values()) > budget:
+            kept.popitem(last=False)
+        return kept[key]
+
+    return answer
+
+
+def live_map(
+    record: AttentionRecord, options: dict[str, Any], going_on: Callable[[], object] = lambda: None
+) -> LiveMap:
+    """The map of each patch, by the options of the method `attention`; it must have `ends_of` it.
+
+    `going_on` is called between pieces of work, and may raise to end it.
+    """
+    ends = ends_of(record, options)
+    if ends is None:
+        raise ValueError("windows too fine")
+    values, reached = _whole(record, ends, options, going_on)
+    low, high, steps = quantised(values, reached)
+    raw = steps.astype("<u2").tobytes()
+    head = np.array(values.shape, "<i4").tobytes()
+    ranges = low.astype("<f4").tobytes() + high.astype("<f4").tobytes()
+    packed = _deflated(head + ranges + raw[0::2] + raw[1::2], going_on)
+    name = hashlib.blake2b(packed, digest_size=8).hexdigest()
+    return LiveMap(name, name.encode("ascii") + packed)
+
+
+def quantised(
+    values: Float32[np.ndarray, "asker cell"], reached: Bool[np.ndarray, "asker cell"]
+) -> tuple[
+    Float32[np.ndarray, " asker"],
+    Float32[np.ndarray, " asker"],
+    UInt16[np.ndarray, "asker cell"],
+]:
+    """Each row's lowest and highest value, and its values in `STEPS` equal steps between them.
+
+    A value comes back as low + step · (high - low) / `STEPS`, at most half a step off. Cells that
+    are not reached are `BLANK`.
+    """
+    low = np.where(reached, values, np.inf).min(1, initial=np.inf)
+    high = np.where(reached, values, -np.inf).max(1, initial=-np.inf)
+    some = reached.any(1)
+    low, high = (np.where(some, end, 0.0).astype(np.float32) for end in (low, high))
+    steps = np.empty(values.shape, np.uint16)
+    for row in range(len(values)):  # a row at a time, in the 64 bits that the browser has
+        start, span = float(low[row]), float(high[row]) - float(low[row])
+        place = (values[row].astype(np.float64) - start) * (STEPS / span if span else 0.0)
+        steps[row] = np.where(reached[row], np.rint(place.clip(0, STEPS)), BLANK)
+    return low, high, steps
+
+
+def _whole(
+    record: AttentionRecord, ends: Ends, options: dict[str, Any], going_on: Callable[[], object]
+) -> tuple[Float32[np.ndarray, "asker cell"], Bool[np.ndarray, "asker cell"]]:
+    """Who gives what to whom, (asker, cell), and which pairs can meet at all."""
+    layer, turned = record.layers[options["layer"]], options["direction"] == "to"
+    geometry = record.geometry(layer)  # as the layer's rows are read: queries, then keys
+    reached = _reached(geometry)
+    rows: list[Float[Tensor, "row cell"]] = []
+    for start, stop in layer.spans():
+        going_on()
+        block = layer.source.block(start, stop)
+        head = options.get("head")
+        one = fuse(block, options.get("head_fusion", "mean")) if head is None else block[head]
+        rows.append(geometry.keys.to_grid(one[max(0, len(geometry.queries.prefix) - start) :]))
+    values = rearrange(torch.cat(rows).float().cpu(), "asker row col -> asker (row col)")
+    if turned:
+        values, reached = values.mT, reached.mT
+    asking, answering = ends.geometry.queries, ends.geometry.keys
+    if ends.pool > 1:
+        values = _in_blocks(values, asking, answering, ends.pool)
+        reached = _in_blocks(reached.float(), asking, answering, ends.pool) > 0
+    return values.contiguous().numpy(), reached.contiguous().numpy()
+
+
+def _reached(geometry: Geometry) -> Bool[Tensor, "query key"]:
+    """Which patches could give to which, as `Geometry.reach` has it of each."""
+    asks = geometry.queries.to_grid(geometry.asks)
+    answers = geometry.keys.to_grid(geometry.answers)
+    meet = rearrange(asks, "r c -> (r c) 1") & rearrange(answers, "r c -> 1 (r c)")
+    if geometry.rows is None or geometry.cols is None:
+        return meet
+    found = torch.zeros(geometry.queries.tokens, geometry.keys.tokens, dtype=torch.bool)
+    for window, (asked, answering) in enumerate(zip(geometry.rows, geometry.cols, strict=True)):
+        pairs = torch.ones(len(asked), len(answering), dtype=torch.bool)
+        if geometry.apart is not None:
+            pairs = ~geometry.apart[window]
+        row, col = (pairs & (asked >= 0)[:, None] & (answering >= 0)).nonzero(as_tuple=True)
+        found[asked[row], answering[col]] = True
+    return found[len(geometry.queries.prefix) :, len(geometry.keys.prefix) :]
+
+
+def _in_blocks(
+    values: Float[Tensor, "asker cell"], asking: TokenLayout, answering: TokenLayout, pool: int
+) -> Float[Tensor, "block part"]:
+    """The mean over the patches of each block, of those who ask and of those who answer."""
+    by_cell = rearrange(values, "asker (row col) -> asker 1 row col", row=answering.grid[0])
+    values = rearrange(_mean(by_cell, pool), "asker 1 row col -> asker (row col)")
+    by_asker = rearrange(values, "(row col) cell -> cell 1 row col", row=asking.grid[0])
+    return rearrange(_mean(by_asker, pool), "cell 1 row col -> (row col) cell")
+
+
+def _mean(grids: Float[Tensor, "n 1 row col"], pool: int) -> Float[Tensor, "n 1 row2 col2"]:
+    return F.avg_pool2d(grids, pool, ceil_mode=True, count_include_pad=False)
+
+
+def _deflated(data: bytes, going_on: Callable[[], object]) -> bytes:
+    """By zlib, piece by piece, at its quickest: half of a map's bytes are noise to it."""
+    worker = zlib.compressobj(1)
+    parts = []
+    for start in range(0, len(data), PIECE):
+        going_on()
+        parts.append(worker.compress(data[start : start + PIECE]))
+    return b"".join([*parts, worker.flush()])

@@ -1,0 +1,164 @@
+"""What the browser draws from while the pointer moves is what Python would draw of that patch."""
+
+import zlib
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.geometry import Geometry
+from attnviz.ui import live_map
+from attnviz.ui.asked import Ground
+from attnviz.ui.cache import Observation
+from attnviz.ui.live_panel import _places, live_of
+from tests import test_pooled, test_windows
+from tests.test_methods import random_maps, record_of
+
+MEAN = {"layer": 0, "head": None, "head_fusion": "mean", "direction": "from"}
+
+
+def unpacked(made):
+    """(asker, cell), NaN where blank, and each row's range: read as the browser does."""
+    name, raw = made.packed[:16], zlib.decompress(made.packed[16:])
+    assert name.decode() == made.name
+    askers, cells = np.frombuffer(raw, "<i4", 2)
+    low, high = (np.frombuffer(raw, "<f4", askers, 8 + 4 * askers * at) for at in (0, 1))
+    planes = np.frombuffer(raw, "u1", offset=8 + 8 * askers).astype(int)
+    steps = (planes[: askers * cells] + 256 * planes[askers * cells :]).reshape(askers, cells)
+    span = high.astype(float) - low
+    values = low[:, None] + steps * span[:, None] / 65534
+    return np.where(steps == 65535, np.nan, values), span
+
+
+@pytest.mark.parametrize("prefix", [(), ("cls",), ("cls", "reg1", "reg2")])
+@pytest.mark.parametrize("direction", ["from", "to"])
+@pytest.mark.parametrize(
+    "head", [{"head": 1}, {"head": None, "head_fusion": "max"}, {"head": None}]
+)
+def test_every_value_comes_back_within_a_65535th_of_its_row(prefix, direction, head, monkeypatch):
+    ahead = len(prefix)
+    monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 4 * 3 * (ahead + 6) * 2)  # two rows at once
+    maps = random_maps(2, 3, ahead + 6)
+    record = record_of(maps, prefix, (2, 3))
+    made = live_map.live_map(record, {"layer": 1, "direction": direction, **head})
+    values, span = unpacked(made)
+    fuse = {"max": np.max, "mean": np.mean}[head.get("head_fusion", "mean")]
+    whole = maps[1][1] if head["head"] == 1 else fuse(maps[1], axis=0)
+    expected = whole[ahead:, ahead:]
+    expected = expected.T if direction == "to" else expected
+    assert span == pytest.approx(np.ptp(expected, axis=1), rel=1e-5)
+    off = np.abs(values - expected) / np.ptp(expected, axis=1)[:, None]
+    assert off.max() <= 1 / 65535
+
+
+def test_a_level_row_and_one_of_a_single_value_come_back():
+    values = np.array([[0.25, 0.25], [0, 1], [3, 5]], np.float32)
+    reached = np.array([[True, True], [True, False], [False, False]])
+    low, high, steps = live_map.quantised(values, reached)
+    assert (low.tolist(), high.tolist()) == ([0.25, 0, 0], [0.25, 0, 0])
+    assert steps.tolist() == [[0, 0], [0, 65535], [65535, 65535]]
+
+
+# (of which file, model, layers): windows, moved ones, padded ones, pooled keys, pooled queries
+MODELS = [
+    (test_windows, "Swin", range(4)),
+    (test_windows, "Swin, padded", [0, 1]),
+    (test_windows, "PVT v2", [1, 3]),
+    (test_windows, "Twins, pooled", [0]),
+    (test_pooled, "MViT, class token", [0, 1]),
+    (test_pooled, "Hiera", [0, 1, 4]),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "layers"), MODELS, ids=[row[1] for row in MODELS])
+@pytest.mark.parametrize("direction", ["from", "to"])
+def test_what_is_pointed_at_is_the_map_that_a_click_would_bring(file, name, layers, direction):
+    _, _, record = file.seen(name)
+    seen, ground = Observation.of(record), Ground.of(record)
+    for layer in layers:
+        options = {**MEAN, "layer": layer, "direction": direction}
+        live = live_of(seen, "attention", options)
+        heat = attnviz.explain(record, **options)
+        values, _ = unpacked(live_map.live_map(record, options))
+        places = _places(live, ground, heat)
+        for picker, grid in (("patches", record.layout.grid), ("map", heat.grid)):
+            rows, cols = grid
+            for cell in product(range(0, rows, 7), range(0, cols, 11)):
+                at = cell[0] * cols + cell[1]
+                patch = (places[picker]["named"] or [*product(range(rows), range(cols))])[at]
+                if picker == "map":  # as a pick there, through the place in the picture
+                    on_map = Ground(replace(ground.layout, grid=grid), heat.box)
+                    assert patch == ground.cell_at(on_map.centre(cell))
+                asker = places[picker]["askers"][at]
+                if asker < 0:
+                    with pytest.raises(attnviz.AttnVizError):
+                        attnviz.explain(record, query=patch, **options)
+                    continue
+                pinned = attnviz.explain(record, query=patch, **options)
+                shown = values[asker].reshape(pinned.grid)
+                assert np.array_equal(~np.isnan(shown), pinned.filled)
+                rounding = 1e-6 * pinned.values.max()
+                spread = np.ptp(pinned.values[pinned.filled])
+                assert (
+                    np.abs(shown - pinned.values)[pinned.filled].max() <= spread / 65535 + rounding
+                )
+
+
+def test_large_grids_are_pooled_in_blocks_of_patches(monkeypatch):
+    """By hand: 3 × 4 patches in blocks of 2 × 2, those of the last row half as high."""
+    maps = random_maps(1, 2, 13)
+    record = record_of(maps, ("cls",), (3, 4))
+    monkeypatch.setattr(live_map, "LIMIT", 2 * 12 * 12 - 1)
+    ends = live_map.ends_of(record, MEAN)
+    assert (ends.pool, ends.askers, ends.cells) == (2, (2, 2), (2, 2))
+    values, _ = unpacked(live_map.live_map(record, MEAN))
+    blocks = [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9], [10, 11]]
+    whole = maps[0].mean(0)[1:, 1:]
+    expected = [[whole[np.ix_(one, other)].mean() for other in blocks] for one in blocks]
+    assert values == pytest.approx(np.array(expected), abs=1e-6)
+    live = live_of(Observation.of(record), "attention", MEAN)
+    places = _places(live, Ground.of(record), attnviz.explain(record, layer=0))
+    for picker in places.values():
+        assert picker["askers"] == [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_at_518_pixels_nothing_is_pooled_and_at_twice_that_2_by_2():
+    for side, pool in ((37, 1), (38, 1), (39, 2), (74, 2), (148, 4)):
+        layout = attnviz.TokenLayout((), (side, side))
+        ends = live_map.ends_within(Geometry(layout, layout))
+        assert ends.pool == pool
+        assert 2 * (ends.askers[0] * ends.askers[1]) ** 2 <= 4 * 2**20
+
+
+def test_windows_that_are_too_fine_are_not_offered(monkeypatch):
+    _, _, record = test_windows.seen("Swin")
+    monkeypatch.setattr(live_map, "LIMIT", 2 * 384 * 384 - 1)
+    seen = Observation.of(record)
+    assert live_of(seen, "attention", MEAN) is None
+    assert live_of(seen, "attention", {**MEAN, "layer": 2}) is not None
+    assert live_of(seen, "rollout", {}) is None
+
+
+def test_maps_are_kept_within_a_budget_and_named_by_what_they_hold():
+    record = record_of(random_maps(3, 2, 7), ("cls",), (2, 3))
+    made = []
+    answer = live_map.remembering(record, budget=400)
+    for layer in (0, 1, 2, 2, 0):
+        made.append(answer(lambda: None, **{**MEAN, "layer": layer}))
+    assert made[2] is made[3] and made[0] is not made[4]
+    assert made[0] == made[4]
+    assert len({each.name for each in made}) == 3
+
+
+def test_a_map_that_nobody_waits_for_any_more_is_given_up():
+    class Enough(Exception):
+        pass
+
+    def going_on():
+        raise Enough
+
+    record = record_of(random_maps(1, 2, 7), ("cls",), (2, 3))
+    with pytest.raises(Enough):
+        live_map.live_map(record, MEAN, going_on)
