@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz import film_export
-from attnviz.errors import BadOption, UnknownName, unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
 from attnviz.frames import Frames
 from attnviz.methods import METHODS
@@ -85,12 +85,7 @@ def _why_not(
     record: AttentionRecord, layer: LayerAttention, query: Query, asker: str, head: int | None
 ) -> str:
     """Why a layer has no map of that query, in words; nothing where it has one."""
-    geometry = record.geometry(layer)
-    try:
-        tokens = geometry.queries.query_tokens(geometry.asked(query, record.layout))
-    except UnknownName:
-        return f"there is no {asker}"
-    if not layer.asks[tokens.start : tokens.stop].any():
+    if not record.geometry(layer).takes(query, record.layout):
         return f"the {asker} does not ask there"
     if head is not None and head >= layer.heads:
         return f"there are {layer.heads} heads, and no head {head}"

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, UnknownName
 from attnviz.tokens import Query, TokenLayout
 
 Share = tuple[float, float, float, float]
@@ -120,6 +120,14 @@ class Geometry:
                 " Choose another patch or another layer."
             )
         return found
+
+    def takes(self, query: Query, layout: TokenLayout) -> bool:
+        """Whether a query of the record's `layout`, or a part of it, asks here."""
+        try:
+            tokens = self.queries.query_tokens(self.asked(query, layout))
+        except (UnknownName, BadOption):  # the layer has no such token, or none at that place
+            return False
+        return bool(self.asks[tokens.start : tokens.stop].any())
 
     def here(self, query: Query, layout: TokenLayout) -> str:
         """Where a patch of the record's `layout` is on this layer's grid, in words; "" if there."""

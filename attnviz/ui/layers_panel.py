@@ -80,6 +80,8 @@ def _drawing(stage: Stage, film: Film, *, own: bool) -> dict[str, Any]:
     begin = "zero" if look.scale == "zero" else "own"
     if own:
         return drawing | {"scale": begin, "clip": look.clip}
+    if look.scale == "own":
+        return drawing | {"scale": "shared", "clip": look.clip}
     scale = shared_scale(film.maps.values(), begin, clip=look.clip)
     if look.scale == "shared":
         with stage.computing("Computing the heads' maps …"):
