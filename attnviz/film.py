@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def film(
         options["head"] = _head(record, method, options["head"])
     maps, left_out = {}, {}
     for number, layer in enumerate(record.layers):
-        why = _why_not(record, layer, query, asker, options.get("head"))
+        why = _why_not(record, layer, query, asker, options)
         if why:
             left_out[number] = why
         else:
@@ -82,10 +83,20 @@ def _head(record: AttentionRecord, method: str, head: Any) -> int:
 
 
 def _why_not(
-    record: AttentionRecord, layer: LayerAttention, query: Query, asker: str, head: int | None
+    record: AttentionRecord,
+    layer: LayerAttention,
+    query: Query,
+    asker: str,
+    options: Mapping[str, Any],
 ) -> str:
     """Why a layer has no map of that query, in words; nothing where it has one."""
-    if not record.geometry(layer).takes(query, record.layout):
+    geometry, head = record.geometry(layer), options.get("head")
+    if options.get("direction") == "to":
+        if not geometry.queries.to_grid(geometry.asks).any():
+            return "no patch looks at anything there"
+        if not geometry.turned.takes(query, record.layout):
+            return f"nothing looks at the {asker} there"
+    elif not geometry.takes(query, record.layout):
         return f"the {asker} does not ask there"
     if head is not None and head >= layer.heads:
         return f"there are {layer.heads} heads, and no head {head}"

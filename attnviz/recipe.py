@@ -89,11 +89,13 @@ def recipe_of(
         given = _needed(record, method, asked) if kind == "film" else {}
     else:
         given = _needed(record, method, options or {})
+    asks = METHODS[method].asks or kind in ("heads", "film")
+    usual_query = _usual_query(record, kind, method, given)
     return Recipe(
         source=source,
         kind=kind,
         method=method,
-        query=None if query == _usual_query(record, kind, method, given) else query,
+        query=query if asks and query != usual_query else None,
         options=given,
         drawing=drawn,
         extra=kept,

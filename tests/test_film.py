@@ -72,6 +72,7 @@ def cait():
         ("attention", {}),
         ("attention", {"head": 1}),
         ("attention", {"head_fusion": "max", "query": (1, 2)}),
+        ("attention", {"direction": "to", "query": (1, 2)}),
         ("value_weighted", {"head": 0, "query": "mean"}),
         ("attention_gradcam", {}),
     ],
@@ -101,6 +102,15 @@ def test_layers_in_which_a_token_does_not_ask_are_left_out_and_named():
     np.testing.assert_array_equal(
         film.maps[3].values, attnviz.explain(record, layer=3, query="cls").values
     )
+
+
+def test_who_looks_at_a_token_that_no_layer_offers_is_left_out_too():
+    record = attnviz.observe(cait(), torch.randn(1, 3, 32, 32))
+    film = attnviz.film(record, query=(0, 1), direction="to")
+    assert [*film.maps] == [0, 1]
+    assert film.notes[0] == "layers 2 to 3 left out: no patch looks at anything there"
+    with pytest.raises(BadOption, match="nothing looks at the class token there"):
+        attnviz.film(record, query="cls", direction="to")
 
 
 def test_stages_keep_their_own_grids_and_layers_of_fewer_heads_are_left_out():

@@ -92,6 +92,7 @@ ASKED = [
     ("attention", {"layer": 1}, None),
     ("attention", {"head": 1}, None),
     ("attention", {"layer": 0, "head_fusion": "max"}, None),
+    ("attention", {"direction": "to"}, (2, 5)),
     ("attention", {}, "mean"),
     ("attention", {}, (2, 5)),
     ("rollout", {"head_fusion": "min"}, None),
@@ -241,7 +242,7 @@ def test_a_shell_does_the_same(tmp_path):
 
 def test_only_what_differs_is_written():
     last = len(record().layers) - 1
-    same = {"layer": last, "head": None, "head_fusion": "mean"}
+    same = {"layer": last, "head": None, "head_fusion": "mean", "direction": "from"}
     recipe = recipe_of(
         record(), Source(model="dinov2-small", picture="samples/cat.jpg", fit="aspect", any_size=True),
         query="cls", options=same,

@@ -6,7 +6,7 @@ import streamlit as st
 
 from attnviz import export
 from attnviz.ui.figure_files import FORMATS, offer_file
-from attnviz.ui.map_panel import drawing_of
+from attnviz.ui.map_panel import drawing_options
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.stage import Stage
 
@@ -30,7 +30,12 @@ def show_export(stage: Stage, wanted: MapAsked) -> None:
             "Dots per inch", (150, 300, 450, 600), 450, key="export_dpi", persist_state="session"
         )
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
-    options = {**drawing_of(stage.look, scale), "width_mm": width, "dpi": dpi, "caption": words}
+    options = {
+        **drawing_options(stage.look, scale),
+        "width_mm": width,
+        "dpi": dpi,
+        "caption": words,
+    }
     with stage.computing("Drawing the figure …"):
         preview = export.render(heat, ".png", **options)
     st.image(preview, width=min(760, round(width * 5)))

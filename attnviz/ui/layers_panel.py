@@ -15,10 +15,11 @@ from attnviz.legend import legend
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.scale import Scale
 from attnviz.strip import reach
+from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import reveal_map
-from attnviz.ui.method_panel import choose_head, go_to_layer
+from attnviz.ui.method_panel import choose_direction, choose_head, go_to_layer
 from attnviz.ui.player import Caption, frame_size, picked_frame, play
 from attnviz.ui.stage import Stage
 
@@ -26,16 +27,23 @@ SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
 """How the layers' colours compare; the sidebar's scale says where they begin."""
 
 
+_WORDS = {"from": "What the {} attends to", "to": "Who attends to the {}"}
+
+
 def show_layers(stage: Stage) -> None:
     """The query's map in every layer: played, as a strip whose layers open, and as files."""
-    head, own = _choose_head(stage), _choose_scale()
-    asked = {"head": None, "head_fusion": head} if head in HEAD_FUSIONS else {"head": head}
+    left, right = st.columns(2, gap="medium")
+    head = choose_head(max(layer.heads for layer in stage.record.layers), left)
+    asked: dict[str, Any] = {"direction": choose_direction(right)}
+    asked |= {"head": None, "head_fusion": head} if head in HEAD_FUSIONS else {"head": head}
+    own = _choose_scale()
     with stage.computing("Computing the layers' maps …"):
         film = stage.seen.film(query=stage.query, **asked)
     film = film.named(st.session_state.seen_name)
     drawing = _drawing(stage, film, own=own)
     by = f"all heads, by their {head}" if head in HEAD_FUSIONS else f"head {head}"
-    st.subheader(f"What the {stage.asker} attends to, layer by layer", anchor=False)
+    words = _WORDS[asked["direction"]].format(stage.asker)
+    st.subheader(f"{words}, layer by layer", anchor=False)
     st.caption(
         f"By {by}, in layers {film.fact('layers')}: 0 sees the patches first, the last is what the"
         " model's answer is made of. **Press Play**, or **pick a layer** in the strip to open it"
@@ -43,14 +51,10 @@ def show_layers(stage: Stage) -> None:
     )
     for note in film.notes:
         st.caption(f":material/warning: {note[0].upper()}{note[1:]}.")
-    _show(stage, film, drawing, own=own)
+    _show(stage, film, drawing, words, own=own)
     st.caption(f"{film.summary}; opacity {stage.look.alpha:g}.")
     _offer(film, drawing)
-
-
-def _choose_head(stage: Stage) -> int | str:
-    most = max(layer.heads for layer in stage.record.layers)
-    return choose_head(most, st.container(width=320))
+    show_code(recipe_on(stage, "film", options=asked, drawing=drawing))
 
 
 def _choose_scale() -> bool:
@@ -83,13 +87,13 @@ def _drawing(stage: Stage, film: Film, *, own: bool) -> dict[str, Any]:
     if look.scale == "own":
         return drawing | {"scale": "shared", "clip": look.clip}
     scale = shared_scale(film.maps.values(), begin, clip=look.clip)
-    if look.scale == "shared":
+    if look.scale == "shared" and film.fact("direction") is None:  # tiles are the query's own view
         with stage.computing("Computing the heads' maps …"):
             scale = look.shared_scale(stage.seen.tiles(stage.query)) or scale
     return drawing | {"scale": scale}
 
 
-def _show(stage: Stage, film: Film, drawing: dict[str, Any], *, own: bool) -> None:
+def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own: bool) -> None:
     """The player with its strip; a layer that is opened there is shown as one map."""
     scales = film.scales(drawing["scale"], clip=drawing.get("clip"))
     size = frame_size(stage.seen.shown.size, len(film.maps))
@@ -98,9 +102,9 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], *, own: bool) -> No
     for (layer, heat), scale in zip(film.maps.items(), scales, strict=True):
         shown = stage.seen.on_screen(heat)  # type: ignore[arg-type]  # a Film's are Explanations
         pictures.append(shown.overlay(scale=scale, size=size, **look))
-        _, words = legend(heat, scale=scale, interpolation=look["interpolation"])
+        _, said = legend(heat, scale=scale, interpolation=look["interpolation"])
         numbers = tuple(text for _, text in ticks(scale, heat.drawn))
-        captions.append(Caption(film.label(layer), numbers, words, reach(scale) if own else ""))
+        captions.append(Caption(film.label(layer), numbers, said, reach(scale) if own else ""))
     layers = [*film.maps]
 
     def open_layer() -> None:
@@ -114,7 +118,7 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], *, own: bool) -> No
         captions,
         bar=colour_bar(_with_colours(scales), look["colormap"]),
         ratio=width / height,
-        alt=f"What the {stage.asker} attends to, as colours over the picture",
+        alt=f"{words}, as colours over the picture",
         key="film",
         on_pick=open_layer,
     )

@@ -43,7 +43,7 @@ def show_map(
     `shown` is the same map over a picture that is no larger than the screen. There is no `scale`
     where three components are mixed as colours.
     """
-    drawing = drawing_of(look, scale)
+    drawing = drawing_options(look, scale)
     # A later stage has a grid of its own: what is picked on it is a place in the picture.
     on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
     pick_cell(
@@ -98,14 +98,14 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
     )
     if st.session_state.get("chart"):
         st.plotly_chart(
-            figures.heat_figure(heat, **drawing_of(look, scale)),
+            figures.heat_figure(heat, **drawing_options(look, scale)),
             theme=None,
             config=figures.camera(export.file_stem(heat)),
             alt=f"{_subject(heat)}, as a chart",
         )
 
 
-def drawing_of(look: Look, scale: Scale | None) -> dict[str, Any]:
+def drawing_options(look: Look, scale: Scale | None) -> dict[str, Any]:
     """The options that the map, the chart and the figure have in common."""
     drawing: dict[str, Any] = {"alpha": look.alpha, "interpolation": look.interpolation}
     return drawing if scale is None else drawing | {"colormap": look.colormap, "scale": scale}

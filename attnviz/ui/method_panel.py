@@ -125,6 +125,11 @@ def _choose_direction(record: AttentionRecord, layer: int, place: Place) -> str:
     if not geometry.queries.to_grid(geometry.asks).any():
         place.caption(f"Who looks at the query cannot be drawn here: {geometry.kind}.")
         return "from"
+    return choose_direction(place)
+
+
+def choose_direction(place: Place) -> str:
+    """From the query, or to it."""
     st.session_state.setdefault("direction", "from")
     return (
         place.segmented_control(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
@@ -34,10 +36,11 @@ def show_trust(
     status: Place,
     *,
     request: object,
-) -> None:
+) -> dict[str, Any] | None:
     """A button that runs the test, and what it found; a move of any widget stops it.
 
-    `request` is what the record is kept by: what was found is of that picture and no other.
+    `request` is what the record is kept by: what was found is of that picture and no other. Gives
+    the options of the test, or None where the map cannot be tested.
     """
     if vit is None:
         raise BadOption("This test runs the model again: mend what failed above first.")
@@ -50,7 +53,7 @@ def show_trust(
         require_testable(vit, record, [heat])
     except BadOption as error:
         st.info(str(error), icon=":material/block:")
-        return
+        return None
     mode: Mode = st.radio(
         "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
     )
@@ -74,6 +77,7 @@ def show_trust(
             status.empty()
     if (found := kept.get(asked)) is not None:
         _show(found)
+    return {"mode": mode, "steps": STEPS, "orders": ORDERS}
 
 
 def _show(found: Faithfulness) -> None:

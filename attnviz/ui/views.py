@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
+from attnviz.recipe import Kind
+from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.export_panel import show_export
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
@@ -16,7 +19,7 @@ from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.method_panel import chosen_head
 from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
-from attnviz.ui.one_map import ask_for_map
+from attnviz.ui.one_map import MapAsked, ask_for_map
 from attnviz.ui.patches_panel import show_patches
 from attnviz.ui.ranking import choose_ranking
 from attnviz.ui.stage import Stage
@@ -47,6 +50,7 @@ def _one_map(stage: Stage) -> None:
     show_chart(shown, stage.look, scale)
     if live and scale:
         show_live(live, heat, stage.look, scale, stage.ground, below)
+    _show_code(stage, "map", wanted, drawing=drawing_of(heat, stage.look, scale))
 
 
 def _all_heads(stage: Stage) -> None:
@@ -57,6 +61,7 @@ def _all_heads(stage: Stage) -> None:
         st.subheader("All heads", anchor=False)
         by = choose_ranking(stage)
         show_mosaic(tiles, stage.look, shared, chosen, stage.asker, by)
+    show_code(recipe_on(stage, "heads"))
 
 
 def _layers(stage: Stage) -> None:
@@ -74,6 +79,7 @@ def _heads(stage: Stage) -> None:
     with stage.computing("Measuring the heads …"):
         metrics = stage.seen.metrics()
     show_heads(metrics.named(st.session_state.seen_name))
+    show_code(recipe_on(stage, "metrics"))
 
 
 def _mask(stage: Stage) -> None:
@@ -87,6 +93,7 @@ def _mask(stage: Stage) -> None:
     ]
     with right:
         show_masks(heat, stage.seen.on_screen, heads)
+    _show_code(stage, "mask", wanted, extra={"mass": st.session_state.mass})
 
 
 def _trust(stage: Stage) -> None:
@@ -95,7 +102,15 @@ def _trust(stage: Stage) -> None:
     heat = wanted.compute()
     vit = None if stage.run is None else stage.run.vit
     with right:
-        show_trust(vit, wanted.aimed.record, heat, stage.status, request=wanted.request)
+        asked = show_trust(vit, wanted.aimed.record, heat, stage.status, request=wanted.request)
+    if asked is not None:
+        _show_code(stage, "faithfulness", wanted, extra=asked)
+
+
+def _show_code(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> None:
+    """Of what is made from the one map that is asked for."""
+    method, options = wanted.asked.method, wanted.asked.options
+    show_code(recipe_on(stage, kind, method, request=wanted.request, options=options, **drawn))
 
 
 VIEWS: Mapping[str, View] = {
