@@ -25,6 +25,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
+    "--use-fake-device-for-media-stream",  # a camera that shows a test picture,
+    "--use-fake-ui-for-media-stream",  # and a person who lends it
 ]
 _STILL = """() => {
   const ready = [...document.images].every((image) => image.complete)

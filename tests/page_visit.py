@@ -102,8 +102,31 @@ def widget(at, label):
 
 
 def upload(at, name, data):
+    return upload_all(at, {name: data})
+
+
+def upload_all(at, files):
+    """Several files that are dropped at once."""
     (uploader,) = at.file_uploader
-    return calm(uploader.set_value((name, data, "image/png")).run())
+    return calm(uploader.set_value([(*file, "image/png") for file in files.items()]).run())
+
+
+def tray_of(at):
+    """The names of what the tray holds, the oldest first."""
+    kept = getattr(at.session_state, "tray", ())
+    names = [held.name.strip("`") for held in kept]
+    rows = [button.help for button in at.button if button.key.startswith("show-")]
+    assert len(rows) == len(names)
+    assert all(name in row for name, row in zip(reversed(names), rows, strict=True))
+    return names
+
+
+def press(at, what, name=""):
+    """A button of the tray, `"show"` or `"remove"`, of the only or the named picture."""
+    buttons = [each for each in at.button if each.key.startswith(f"{what}-")]
+    kept = list(reversed(at.session_state["tray"]))
+    (one,) = [b for b, held in zip(buttons, kept, strict=True) if name in held.name]
+    return calm(one.click().run())
 
 
 def png(size, colour="red"):

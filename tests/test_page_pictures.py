@@ -10,10 +10,12 @@ from page_visit import (
     calm,
     picker,
     png,
+    press,
     send_again,
     stand_ins,
     states_of,
     texts,
+    tray_of,
     upload,
     visit,
     widget,
@@ -22,7 +24,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from attnviz.images.limits import MAX_FILE
 from attnviz.samples import SAMPLES
-from attnviz.ui import cache, uploader
+from attnviz.ui import cache, tray, uploader
 from attnviz.ui.state import verbatim
 
 
@@ -46,7 +48,7 @@ def test_a_bad_file_gets_a_sentence_and_the_page_keeps_what_it_had(page, kind):
     (error,) = page.error
     assert error.value.count("`some *file*.png`") == 1 and re.search(reason, error.value)
     assert "This file" not in error.value
-    assert page.file_uploader[0].value is None  # what is not shown is not listed
+    assert tray_of(page) == []
     assert [picker(page, key) for key in ("patches", "map")] == before
     calm(page.slider(key="layer").set_value(0).run())
     assert not page.error  # it goes with whatever is done next
@@ -64,12 +66,9 @@ def test_an_odd_picture_is_explained(page, kind):
     assert max(picker(page, "patches")["size"]) <= 1000  # no more than the screen needs
 
 
-@pytest.mark.parametrize("replaced_in_one_step", [True, False])
-def test_an_upload_outlives_a_bad_file_in_its_place(page, replaced_in_one_step):
+def test_an_upload_outlives_a_bad_file_after_it(page):
     upload(page, "mine.png", png((40, 30)))
     assert widget(page, "Sample").value is None
-    if not replaced_in_one_step:  # as browsers do it
-        calm(page.file_uploader[0].set_value(None).run())
     upload(page, "bad.png", b"?")
     assert page.error and "`mine.png`" in texts(page)
     assert widget(page, "Sample").value is None
@@ -84,23 +83,23 @@ def test_a_click_that_still_brings_the_old_sample_along_does_not_undo_an_upload(
     assert "`mine.png`" in texts(page)
 
 
-def test_a_bad_file_long_after_a_removal_brings_nothing_back(page):
+def test_a_bad_file_brings_back_nothing_that_was_removed(page):
     upload(page, "mine.png", png((40, 30)))
-    calm(page.file_uploader[0].set_value(None).run())
-    for layer in (0, 1, 2):
-        calm(page.slider(key="layer").set_value(layer).run())
+    press(page, "remove")
     upload(page, "bad.png", b"?")
     assert page.error and "mine.png" not in texts(page)
 
 
-def test_a_chosen_sample_takes_the_place_of_an_upload(page):
+def test_a_chosen_sample_takes_the_place_of_an_upload_which_stays_in_the_tray(page):
     upload(page, "mine.png", png((40, 30)))
     calm(widget(page, "Sample").set_value("coffee").run())
     assert SAMPLES["coffee"].credit in texts(page)
-    assert page.file_uploader[0].value is None
-    upload(page, "mine.png", png((40, 30)))
-    calm(page.file_uploader[0].set_value(None).run())
-    assert SAMPLES["coffee"].credit in texts(page)
+    assert tray_of(page) == ["mine.png"]
+    press(page, "show")
+    assert "`mine.png`**, 40 × 30 pixels" in texts(page)
+    assert widget(page, "Sample").value is None
+    press(page, "remove")  # of what is shown: the last sample takes its place
+    assert SAMPLES["coffee"].credit in texts(page) and tray_of(page) == []
 
 
 def test_two_visitors_do_not_mix(page):
@@ -155,21 +154,21 @@ def test_a_very_long_picture_is_said_to_be_stretched_and_a_tile_of_it_opens(page
     assert height / width == pytest.approx(12, rel=0.02)
 
 
-def test_a_listed_file_whose_event_was_lost_is_shown_all_the_same(page):
-    first = page.session_state.picture
-    upload(page, "mine.png", png((96, 64)))
-    page.session_state.picture, page.session_state.handled = first, None
-    calm(page.run())
-    assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
-    assert first.credit not in texts(page)
+def test_what_the_tray_holds_is_the_visitors_own(page):
+    other = visit()
+    upload(page, "mine.png", png((40, 30)))
+    assert tray_of(page) == ["mine.png"] and tray_of(calm(other.run())) == []
 
 
-@pytest.mark.parametrize("cut", ["open_image", "show_picture"])
-def test_a_file_whose_run_was_cut_off_while_it_was_opened_is_shown_all_the_same(
-    page, monkeypatch, cut
+@pytest.mark.parametrize(
+    ("where", "cut"),
+    [(uploader, "take"), (uploader, "hold"), (tray, "open_image"), (tray, "show_picture")],
+)
+def test_a_file_whose_run_was_cut_off_while_it_was_taken_is_shown_all_the_same(
+    page, monkeypatch, where, cut
 ):
-    # Streamlit ends a run by StopException where another one follows, also amid a callback.
-    real, cuts = getattr(uploader, cut), iter([True])
+    # Streamlit ends a run by StopException where another one follows.
+    real, cuts = getattr(where, cut), iter([True])
 
     def interrupted(*given):
         if next(cuts, False):
@@ -177,19 +176,9 @@ def test_a_file_whose_run_was_cut_off_while_it_was_opened_is_shown_all_the_same(
         return real(*given)
 
     first = page.session_state.picture
-    monkeypatch.setattr(uploader, cut, interrupted)
+    monkeypatch.setattr(where, cut, interrupted)
     upload(page, "mine.png", png((96, 64)))
     calm(page.run())
     assert next(cuts, "it was") == "it was"
     assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
-    assert first.credit not in texts(page)
-
-
-def test_a_file_whose_removal_was_lost_is_not_shown_any_more(page):
-    first = page.session_state.picture
-    upload(page, "mine.png", png((96, 64)))
-    mine = page.session_state.picture
-    calm(page.file_uploader[0].set_value(None).run())
-    page.session_state.picture, page.session_state.handled = mine, "the file"
-    calm(page.run())
-    assert first.credit in texts(page) and "mine.png" not in texts(page)
+    assert first.credit not in texts(page) and tray_of(page) == ["mine.png"]

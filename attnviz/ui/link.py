@@ -17,7 +17,7 @@ from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.methods.options import COMPONENTS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui import by_hand, uploader
+from attnviz.ui import by_hand
 from attnviz.ui.asked import Ground
 from attnviz.ui.by_hand import is_by_hand
 from attnviz.ui.look_panel import SCALE_WORDS
@@ -193,7 +193,6 @@ def _follow_picture(name: str | None) -> None:
     if shown is None:
         st.session_state.first_sample = wanted
     elif shown.sample != wanted:
-        uploader.empty_uploader()
         show_sample(wanted)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -16,10 +16,16 @@ _component = st.components.v2.component(
 )
 
 
-def watch_uploader(refuse: Callable[[str], None]) -> None:
-    """Hand pasted pictures to the uploader; `refuse` is told the name of a file over `MAX_FILE`."""
+def watch_uploader(refuse: Callable[[Sequence[str], int, int], None], *, most: int) -> None:
+    """Hand pasted pictures to the uploader, and let at most `most` files in at once.
+
+    `refuse` is told the names of files over `MAX_FILE`, how many others were too many, and how many
+    of those that came with them are on their way.
+    """
 
     def relay() -> None:
-        refuse(str(st.session_state["paste"].get("refused")))
+        match st.session_state["paste"].get("refused"):
+            case [list(names), int(left_out), int(coming)]:
+                refuse([str(name) for name in names[:most]], max(0, left_out), coming)
 
-    _component(key="paste", data={"most": MAX_FILE}, on_refused_change=relay)
+    _component(key="paste", data={"size": MAX_FILE, "count": most}, on_refused_change=relay)

@@ -6,7 +6,8 @@ import streamlit as st
 
 from attnviz.samples import SAMPLES
 from attnviz.ui import uploader
-from attnviz.ui.recall import ran_for_recall, recall
+from attnviz.ui.camera import show_camera
+from attnviz.ui.recall import recall
 from attnviz.ui.state import (
     Picture,
     fresh_key,
@@ -15,63 +16,68 @@ from attnviz.ui.state import (
     note_shown,
     number_key,
     picture,
-    show_complaint,
+    show_messages,
     show_sample,
 )
+from attnviz.ui.tray import show_tray
 
 
 def choose_picture() -> Picture:
     """The widgets; gives the picture to explain, always one that opened."""
     new_session = picture() is None
     first = st.session_state.get("first_sample", next(iter(SAMPLES)))  # as a link says
-    shown = picture() or show_sample(first)
+    before = picture() or show_sample(first)
     st.subheader("Picture", anchor=False)
-    alone = _recall_keys(shown, new_session=new_session)
-    key = fresh_key("sample", shown.sample)
-    with st.container(key="sample"):
-        chosen = st.selectbox(
-            "Sample",
-            SAMPLES,
-            index=None if shown.sample is None else list(SAMPLES).index(shown.sample),
-            format_func=lambda name: SAMPLES[name].label,
-            key=key,
-            placeholder="your own picture",
-            on_change=_show_chosen,
-            args=(key,),
-            help="Pictures that come with attnviz.",
-        )
+    memory, box = st.container(), st.container(key="sample")
+    odd = False
+    if new_session:
+        with memory:
+            number, kept = recall(None)
+        odd = bool(kept)
+        number_key("sample", number, before.sample)
+        st.session_state.sample_number = number
     uploader.show_uploader()
-    if new_session and chosen is not None and chosen != shown.sample:
+    show_camera()
+    if new_session:
+        uploader.find_forgotten(odd=odd)
+    shown = picture() or before  # what the uploader took is on the page from now on
+    with box:
+        chosen = _choose_sample(shown)
+    if new_session and shown is before and chosen is not None and chosen != shown.sample:
         # The server was started again under an open page, which still shows another sample.
         note_shown("sample", chosen)
         shown = show_sample(chosen)
-    if new_session:
-        uploader.find_upload(alone=alone)
-    uploader.catch_up()
-    show_complaint(again=ran_for_recall())
+    if not new_session:
+        with memory:
+            _remember(shown)
+    show_messages()
+    show_tray()
     width, height = shown.image.size
     st.caption(f"**{shown.name}**, {width} × {height} pixels. {shown.credit}")
     return shown
 
 
-def _recall_keys(shown: Picture, *, new_session: bool) -> bool:
-    """Keep the keys' numbers in the browser, and in a new session take those that it kept.
+def _choose_sample(shown: Picture) -> str | None:
+    key = fresh_key("sample", shown.sample)
+    return st.selectbox(
+        "Sample",
+        SAMPLES,
+        index=None if shown.sample is None else list(SAMPLES).index(shown.sample),
+        format_func=lambda name: SAMPLES[name].label,
+        key=key,
+        placeholder="your own picture",
+        on_change=_show_chosen,
+        args=(key,),
+        help="Pictures that come with attnviz.",
+    )
 
-    Gives whether the page showed a picture that no widget listed.
-    """
-    if new_session:
-        number, sample, alone = recall(None)
-        uploader.number_uploader(number)
-        number_key("sample", sample, shown.sample)
-        st.session_state.sample_number = sample
-        return bool(alone)
-    fresh_key("sample", shown.sample)
+
+def _remember(shown: Picture) -> None:
+    """Have the browser keep what a server that is started again needs to know."""
+    # Of a picture of their own the box of samples has nothing to say: no run for its number.
     if shown.sample is not None:
         st.session_state.sample_number = key_number("sample")
-    # Of a picture of their own the box of samples has nothing to say: no run for its number.
-    alone = int(shown.sample is None and not uploader.lists_file())
-    recall((uploader.number(), st.session_state.sample_number, alone))
-    return False
+    recall((st.session_state.sample_number, int(uploader.is_odd())))
 
 
 def _show_chosen(key: str) -> None:
@@ -80,5 +86,4 @@ def _show_chosen(key: str) -> None:
     name = st.session_state[key]
     note_shown("sample", name)
     if name is not None:  # an emptied box shows again what it did
-        uploader.empty_uploader()
         show_sample(name)

@@ -1,7 +1,7 @@
 """What the browser keeps for a server that is started again under an open page.
 
 Such a server begins a new session, but is sent what the page's widgets hold, by their keys. The
-picture's widgets have keys that end in numbers: only with the same numbers it sees what they hold.
+box of samples has a key that ends in a number: only with the same number it sees what that holds.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import streamlit as st
 
-Numbers = tuple[int, int, int]
-"""Of the uploader, of the box of samples, and 1 for a picture that no widget lists."""
+from attnviz.ui.state import keep_saying
+
+Numbers = tuple[int, int]
+"""Of the box of samples, and 1 where the uploader alone, or the tray alone, holds pictures."""
 
 MOST = 10**6
 
@@ -23,21 +25,12 @@ _component = st.components.v2.component(
 
 
 def recall(numbers: Numbers | None) -> Numbers:
-    """Have the browser keep these, unless None; gives what it has kept, at first (0, 0, 0).
+    """Have the browser keep these, unless None; gives what it has kept, at first (0, 0).
 
     Where that changes, the page is run once more.
     """
-    kept = _component(key="recall", data=numbers, on_numbers_change=_mark).numbers
+    kept = _component(key="recall", data=numbers, on_numbers_change=keep_saying).numbers
     match kept:
-        case [int(uploader), int(sample), int(alone)] if max(uploader, sample) < MOST:
-            return max(0, uploader), max(0, sample), alone
-    return 0, 0, 0
-
-
-def _mark() -> None:
-    st.session_state.ran_for_recall = True
-
-
-def ran_for_recall() -> bool:
-    """Whether this run is only that once more, so that what was said still stands; ask once."""
-    return bool(st.session_state.pop("ran_for_recall", False))
+        case [int(sample), int(odd)] if sample < MOST:
+            return max(0, sample), odd
+    return 0, 0

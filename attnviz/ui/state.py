@@ -68,9 +68,7 @@ def show_sample(name: str) -> Picture:
 
 def complain(message: str) -> None:
     """Say what is wrong with a file, until the visitor does something else."""
-    st.session_state.complaint, st.session_state.complaint_said = message, False
-    # Whoever pasted it may have the sidebar closed.
-    st.toast(message, icon=":material/broken_image:")
+    _say("complaint", message)
 
 
 def note(words: str) -> None:
@@ -78,14 +76,38 @@ def note(words: str) -> None:
     st.session_state.setdefault("link/notes", []).append(words)
 
 
-def show_complaint(*, again: bool) -> None:
-    """What `complain` was told, in one run and, with `again`, in one more."""
-    message = st.session_state.get("complaint")
-    if message and (again or not st.session_state.complaint_said):
+def remark(message: str) -> None:
+    """Say what came of a file that was taken, as long."""
+    _say("remark", message)
+
+
+def _say(kind: str, message: str) -> None:
+    """Of several files that came together each may have something to be said of."""
+    state = st.session_state
+    before = state.messages if state.get("to_say") else ()
+    state.messages, state.to_say = (*before, (kind, message)), True
+
+
+def keep_saying() -> None:
+    """The next run is no new deed of the visitor's: what was said stands."""
+    st.session_state.setdefault("messages", ())
+    st.session_state.to_say = True
+
+
+def show_messages() -> None:
+    """What `complain` and `remark` were told since the last run."""
+    state = st.session_state
+    messages = state.messages if state.get("to_say") else ()
+    wrong = [message for kind, message in messages if kind == "complaint"]
+    for message in wrong:
         st.error(message, icon=":material/broken_image:")
-        st.session_state.complaint_said = True
-    else:
-        st.session_state.complaint = None
+    if done := [message for kind, message in messages if kind == "remark"]:
+        st.info("  \n".join(done), icon=":material/inventory_2:")
+    new = [message for message in wrong if message not in state.get("toasted", ())]
+    state.toasted, state.to_say = wrong, False
+    if new:  # whoever pasted it may have the sidebar closed
+        more = f" And {len(new) - 1} more." if new[1:] else ""
+        st.toast(new[0] + more, icon=":material/broken_image:")
 
 
 def fresh_key(name: str, value: object) -> str:

@@ -1,112 +1,106 @@
-"""The visitor's own picture: dropped, browsed for or pasted. Opened, or refused in one sentence."""
+"""The ways in for the visitor's own pictures: dropped, browsed for, pasted, or a photo just taken.
+
+The widget goes on listing each file, so that none can get lost between two lists; a file is taken
+into the tray once, by its number, and is left to the tray alone from then on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from attnviz.errors import BadImage
-from attnviz.images import open_image
 from attnviz.images.limits import too_long
 from attnviz.ui.paste import watch_uploader
-from attnviz.ui.state import Picture, complain, picture, show_picture, show_sample, verbatim
+from attnviz.ui.state import complain, keep_saying, verbatim
+from attnviz.ui.tray import MOST, hold, tray
 
-REPLACED_WITHIN = 2
-"""Runs of the page within which a file that follows a removal stands in its place."""
+KEY = "upload"
 
-FORGOTTEN = "The server was started again and has your picture no longer: drop your picture again."
+FORGOTTEN = (
+    "The server was started again and has your pictures no longer: drop them here once more."
+)
 
 
 def show_uploader() -> None:
     """The widget. Any kind of file: `open_image` says what is wrong with one, it would not."""
-    state = st.session_state
-    # A new file in place of another comes as a removal in one run and the file in one of the next.
-    if kept := state.pop("removed", None):
-        before, runs = kept
-        if runs < REPLACED_WITHIN:
-            state.removed = before, runs + 1
-    st.file_uploader(
-        "Or your own",
-        key=_key(),
-        on_change=_show_upload,
-        args=(_key(),),
-        help="Drop a file here, browse for one, or press Ctrl+V anywhere on the page. "
-        "It is kept for this visit only.",
+    listed = st.file_uploader(
+        "Or your own, several at once",
+        accept_multiple_files=True,
+        key=KEY,
+        help="Drop files here, browse for them, or press Ctrl+V anywhere on the page. "
+        "They are kept for this visit only.",
     )
-    watch_uploader(lambda name: complain(str(too_long(verbatim(name)))))
+    watch_uploader(_refuse, most=MOST)
+    take([(file, file.name) for file in listed])
 
 
-def catch_up() -> None:
-    """Handle what the widget lists, or lists no more, if that was not done.
+def take(files: Sequence[tuple[UploadedFile, str]]) -> None:
+    """Put those of the (file, name) that are new into the tray; the last that opens is shown.
 
-    Among quick events one can be lost, and a run that another one follows is cut off in the middle.
+    A run that is cut off in between has marked what it was done with: the next one does the rest.
     """
-    listed = st.session_state.get(_key())
-    if listed is not None and not hasattr(listed, "getvalue"):
-        return  # a name without a file, of a server before this
-    if getattr(listed, "file_id", None) != st.session_state.get("handled"):
-        _show_upload(_key())
-        st.rerun()
+    taken: set[str] = st.session_state.setdefault("taken", set())
+    new = [(file, name) for file, name in files if file.file_id not in taken]
+    if new and st.session_state.pop("coming", False):
+        keep_saying()
+    place = st.empty()
+    for number, (file, name) in enumerate(new):
+        if len(new) > 1:
+            place.progress(number / len(new), f"Opening {number + 1} of {len(new)} pictures")
+        _take(file, verbatim(name))
+        taken.add(file.file_id)
+        _release(file.file_id)
+    place.empty()
 
 
-def number() -> int:
-    """How many uploaders there were before this one: a new key makes one that holds nothing."""
-    return int(st.session_state.setdefault("uploader", 0))
+def _take(file: UploadedFile, name: str) -> None:
+    try:
+        hold(name, file.getvalue())
+    except BadImage as error:
+        complain(str(error).replace("This file", name, 1))
 
 
-def number_uploader(number: int) -> None:
-    """Go on from an uploader with that number."""
-    st.session_state.uploader = number
+def _refuse(names: Sequence[str], left_out: int, coming: int) -> None:
+    """Say what the browser has not even sent, and let it stand while the others come in."""
+    st.session_state.coming = coming > 0
+    for name in names:
+        complain(str(too_long(verbatim(name))))
+    if left_out:
+        complain(f"{left_out} more were left out: at most {MOST} pictures come in at once.")
 
 
-def lists_file() -> bool:
-    """Whether the widget lists one, be it still there or not."""
-    return st.session_state.get(_key()) is not None
+def _release(number: str) -> None:
+    """Streamlit would keep the file beside the tray, until the visit ends."""
+    context = get_script_run_ctx()
+    if context is not None and isinstance(context.uploaded_file_mgr, MemoryUploadedFileManager):
+        context.uploaded_file_mgr.remove_file(context.session_id, number)
 
 
-def empty_uploader() -> None:
-    """Let the widget list nothing."""
-    st.session_state.uploader = number() + lists_file()
-    st.session_state.handled = None
+def is_odd() -> bool:
+    """Whether the widget lists files and the tray is empty, or the other way round."""
+    return bool(tray()) != bool(_listed())
 
 
-def find_upload(*, alone: bool) -> None:
-    """In a session's first run, look for a file that was sent just now, or to a server before this.
+def find_forgotten(*, odd: bool) -> None:
+    """In a session's first run, say so where a server before this one had pictures.
 
-    `alone`: the page showed a picture of the visitor's that was not listed.
+    `odd`: whether there was one of the two alone, by `is_odd`.
     """
-    listed = st.session_state.get(_key())
-    if hasattr(listed, "getvalue"):
-        _show_upload(_key())
-    elif alone or listed is not None:  # what Streamlit calls deleted: a name without a file
-        empty_uploader()
+    gone = [number for number in _listed() if number not in st.session_state.taken]
+    if bool(gone) != odd:
         complain(FORGOTTEN)
-    else:
-        return
-    st.rerun()
+    st.session_state.taken.update(gone)
 
 
-def _key() -> str:
-    return f"upload-{number()}"
-
-
-def _show_upload(key: str) -> None:
-    state = st.session_state
-    if key != _key():  # of an uploader that was emptied
-        return
-    if (listed := state[key]) is None:
-        if (shown := picture()) is not None and shown.sample is None:
-            state.removed = shown, 0
-        show_sample(state.last_sample)
-    else:
-        data, name = listed.getvalue(), verbatim(listed.name)
-        try:
-            image = open_image(data)
-        except BadImage as error:
-            if kept := state.get("removed"):
-                show_picture(kept[0])
-            empty_uploader()
-            complain(str(error).replace("This file", name, 1))
-            return
-        show_picture(Picture.of_bytes(name, data, image))
-    # Last of all: where this is cut off, as by a run that follows, `catch_up` does it again.
-    state.handled = getattr(listed, "file_id", None)
+def _listed() -> list[str]:
+    """The numbers of the files that the browser lists, be they still there or not."""
+    listed = st.session_state.get(KEY) or []
+    with suppress(TypeError):
+        return [file.file_id for file in listed]
+    return []

@@ -18,12 +18,16 @@ def open_view(page, label):
 
 
 def uploader(page):
-    """The one there is: an emptied one is followed by a new one, and stays for a moment beside it."""
     one = page.get_by_test_id("stFileUploader")
     expect(one).to_have_count(1)
     return one
 
 
 def upload(page, name, data):
-    file = {"name": name, "mimeType": "image/png", "buffer": data}
-    uploader(page).locator("input").set_input_files(file)
+    upload_all(page, {name: data})
+
+
+def upload_all(page, files):
+    """Several files that are chosen at once."""
+    chosen = [{"name": n, "mimeType": "image/png", "buffer": data} for n, data in files.items()]
+    uploader(page).locator("input").set_input_files(chosen)
