@@ -128,8 +128,7 @@ def test_the_mosaic_holds_every_head(page):
 def test_every_choice_draws(page, kind, key, value):
     chosen = widget(page, "Sample") if key == "sample" else getattr(page, kind)(key=key)
     calm(chosen.set_value(value).run())
-    # Two pictures, who listens for what is pasted, and what the browser keeps.
-    assert len(page.get("bidi_component")) == 4
+    assert picker(page, "patches")["picture"] != picker(page, "map")["picture"]
     assert len(page.get("plotly_chart")) == (key == "chart")
     if key == "sample":
         assert SAMPLES[value].credit in texts(page)

@@ -17,9 +17,10 @@ from attnviz.scale import Scale
 from attnviz.strip import reach
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
+from attnviz.ui.go_to import go_to_layer
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import reveal_map
-from attnviz.ui.method_panel import choose_direction, choose_head, go_to_layer
+from attnviz.ui.method_panel import choose_direction, choose_head
 from attnviz.ui.player import Caption, frame_size, picked_frame, play
 from attnviz.ui.stage import Stage
 

@@ -14,7 +14,8 @@ from attnviz.methods import METHODS
 from attnviz.ranks import agreement, ranked
 from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar
-from attnviz.ui.method_panel import Ask, go_to_method
+from attnviz.ui.go_to import go_to_method
+from attnviz.ui.method_panel import Ask
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.stage import Stage

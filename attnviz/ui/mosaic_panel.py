@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float
 
 from attnviz.mosaic import mosaic, tiles_there
 from attnviz.scale import Scale
+from attnviz.ui.go_to import go_to_head
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
-from attnviz.ui.method_panel import go_to_head
 from attnviz.ui.picker import pick_cell, picked_cell
 
 WIDTH = 860

@@ -11,17 +11,18 @@ import streamlit as st
 from attnviz.recipe import Kind
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.export_panel import show_export
+from attnviz.ui.go_to import chosen_head
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
 from attnviz.ui.live_panel import show_live
 from attnviz.ui.map_panel import show_chart, show_map
 from attnviz.ui.mask_panel import show_masks
-from attnviz.ui.method_panel import chosen_head
 from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.one_map import MapAsked, ask_for_map
 from attnviz.ui.patches_panel import show_patches
 from attnviz.ui.ranking import choose_ranking
+from attnviz.ui.stack_panel import show_stack
 from attnviz.ui.stage import Stage
 from attnviz.ui.trust_panel import show_trust
 
@@ -61,6 +62,15 @@ def _all_heads(stage: Stage) -> None:
         st.subheader("All heads", anchor=False)
         by = choose_ranking(stage)
         show_mosaic(tiles, stage.look, shared, chosen, stage.asker, by)
+    show_code(recipe_on(stage, "heads"))
+
+
+def _stack(stage: Stage) -> None:
+    with stage.beside_picture(PICTURE_SHARE):
+        with stage.computing("Computing the heads' maps …"):
+            tiles = stage.seen.tiles(stage.query)
+        shared, chosen = stage.look.shared_scale(tiles), chosen_head(stage.record)
+        show_stack(stage.seen, tiles, stage.look, shared, chosen, stage.ground)
     show_code(recipe_on(stage, "heads"))
 
 
@@ -116,6 +126,7 @@ def _show_code(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> None
 VIEWS: Mapping[str, View] = {
     "map": View("One map", _one_map),
     "heads": View("All heads", _all_heads),
+    "stack": View("Stack", _stack),
     "layers": View("Layers", _layers),
     "methods": View("Methods", show_methods),
     "patches": View("Patches", show_patches),
