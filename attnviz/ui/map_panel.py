@@ -105,6 +105,16 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
         )
 
 
+def show_small(shown: Explanation, look: Look) -> None:
+    """A map that is not picked on, with its numbers."""
+    scale = None if shown.in_colour else look.scale_of(shown)
+    st.image(shown.overlay(**drawing_options(look, scale)), width="stretch")
+    if scale is None:
+        st.caption(_mixture(shown, look))
+    else:
+        show_bar(scale, look.colormap, unit=shown.unit, values=shown.drawn)
+
+
 def drawing_options(look: Look, scale: Scale | None) -> dict[str, Any]:
     """The options that the map, the chart and the figure have in common."""
     drawing: dict[str, Any] = {"alpha": look.alpha, "interpolation": look.interpolation}

@@ -23,10 +23,10 @@ from attnviz.ui.views import choose_view
 
 INTRODUCTION = """\
 A picture is cut into patches, and each becomes a *token*; one more, the *class token*, stands for
-the whole picture. In every layer, each *head* lets each token gather from the others, by weights
-that sum to 1: its **attention**. These are the weights that the model really used: where it gathers
-from, not why it decides. **Start here:** pick a patch on a picture, move the layer, or look at
-*All heads*; your own picture and other models are in the sidebar.
+the whole picture. In every layer, each *head* lets each token, the *query*, gather from the others,
+by weights that sum to 1: its **attention**. These are the weights that the model really used: where
+it gathers from, not why it decides. **Start here:** pick a patch on a picture, move the layer, or
+look at *All heads*; your own picture and other models are in the sidebar.
 """
 
 

@@ -15,7 +15,7 @@ from attnviz.ui.go_to import chosen_head
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
 from attnviz.ui.live_panel import show_live
-from attnviz.ui.map_panel import show_chart, show_map
+from attnviz.ui.map_panel import show_chart, show_map, show_small
 from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
@@ -28,6 +28,10 @@ from attnviz.ui.trust_panel import show_trust
 
 PICTURE_SHARE = 0.32
 """Of the width, for the picture beside a view that needs room."""
+
+
+TESTED_WIDTH = 320
+"""Pixels of the map that is tested."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ def _trust(stage: Stage) -> None:
     heat = wanted.compute()
     vit = None if stage.run is None else stage.run.vit
     with right:
+        with st.container(width=TESTED_WIDTH):
+            show_small(stage.seen.on_screen(heat), stage.look)
         asked = show_trust(vit, wanted.aimed.record, heat, stage.status, request=wanted.request)
     if asked is not None:
         _show_code(stage, "faithfulness", wanted, extra=asked)
@@ -130,8 +136,8 @@ VIEWS: Mapping[str, View] = {
     "layers": View("Layers", _layers),
     "methods": View("Methods", show_methods),
     "patches": View("Patches", show_patches),
-    "numbers": View("Heads in numbers", _heads),
-    "mask": View("Object mask", _mask),
+    "numbers": View("Heads", _heads),
+    "mask": View("Mask", _mask),
     "trust": View("Trust", _trust),
     "export": View("Export", _export),
 }
