@@ -40,8 +40,8 @@ def show_stack(
         return
     st.caption(
         f"Each sheet is one head's map: what it makes the **{asker}** attend to. Each level is a "
-        f"layer: L0, the first, lies above the picture, L{layers - 1} on top. **Click or "
-        "tap a sheet** to open that head by the method Attention."
+        f"layer: L0, the first, lies above the picture, L{layers - 1} on top. **Click a sheet**, "
+        "or tap it twice, to see that head by itself."
     )
     sheets = _sheets(seen, tiles, look, shared)
     pick_sheet(
