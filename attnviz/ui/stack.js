@@ -1,4 +1,5 @@
-// The stack of layers × heads: what a person does with it by mouse, touch and keyboard.
+// The stack of layers × heads: what is on the page, and how it is looked at. What a person does with it
+// is in `stack_hands.js`; all of `stack_*.js` is joined with this to one module by `stack.py`.
 
 const VIEWS = {
   reset: { yaw: -30, pitch: 28 },
@@ -8,11 +9,7 @@ const VIEWS = {
 };
 const USUAL = { spacing: 0.75, zoom: 1 };
 const ZOOM = { least: 0.7, most: 12 };
-const DRAG = 6; // pixels that a finger or a mouse may move while it clicks
-const TURN = 0.45; // degrees for each pixel
 const GLIDE = 350; // milliseconds from one view to another
-const ARROWS = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const INSET = { part: 0.2, most: 120, edge: 8 }; // of the scene's width, and pixels: the map face-on
 
 // How somebody looks at it outlives a change of the view: the next stack is seen the same way.
 const kept = { ...VIEWS.reset, ...USUAL, pan: [0, 0], seeThrough: false };
@@ -137,65 +134,6 @@ function frame(memory) {
   stage.dataset.still = String(!memory.glide);
 }
 
-// The corner in which the fewest sheets would be covered by it.
-function insetPlace({ scene, camera, data }) {
-  const [width, height] = camera.size;
-  const side = Math.min(INSET.most, INSET.part * width);
-  const [wide, deep] = [side * Math.min(1, data.aspect), side * Math.min(1, 1 / data.aspect)];
-  const [right, bottom] = [width - INSET.edge - wide, height - INSET.edge - deep];
-  const corners = [[right, INSET.edge], [right, bottom], [INSET.edge, INSET.edge], [INSET.edge, bottom]];
-  const points = scene.slabs.flatMap(({ sheets }) => sheets.flatMap(cornersOf)).map(camera.project);
-  const under = ([left, top]) =>
-    points.filter(([x, y]) => x > left && x < left + wide && y > top && y < top + deep).length;
-  const [left, top] = corners.reduce((best, one) => (under(one) < under(best) ? one : best));
-  return { x: left + wide / 2, y: 0, z: top + deep / 2, wide, deep };
-}
-
-function labelsOf({ scene, find }) {
-  const named = (text, sheet) => {
-    const span = document.createElement("span");
-    span.textContent = text;
-    return { span, sheet };
-  };
-  const of = { layer: scene.slabs.map((slab) => named(`L${slab.layer}`, slab)), head: [] };
-  // A head's name stands behind the highest sheet that it has.
-  const heads = new Map();
-  for (const { sheets } of scene.slabs) for (const one of sheets) heads.set(one.head, one);
-  for (const [head, one] of [...heads].sort(([a], [b]) => a - b)) of.head.push(named(`H${head}`, one));
-  find(".labels").replaceChildren(...[...of.layer, ...of.head].map(({ span }) => span));
-  return of;
-}
-
-// Layers are named beside their outermost corner, heads above the farther edge of their sheet; names
-// that would run into each other are left out.
-function placeLabels({ labels, camera }) {
-  const put = ({ span }, x, y, shift) => {
-    span.style.transform = `translate(${x}px, ${y}px) translate(${shift})`;
-    return [x, y];
-  };
-  const layers = labels.layer.map((one) => {
-    const corners = cornersOf(one.sheet).map(camera.project);
-    const [x, y] = corners.reduce((best, corner) => (corner[0] < best[0] ? corner : best));
-    return put(one, x - 5, y, "-100%, -50%");
-  });
-  const heads = labels.head.map((one) => {
-    const [a, b, c, d] = cornersOf(one.sheet).map(camera.project);
-    const [p, q] = a[2] + b[2] > c[2] + d[2] - 1e-6 ? [a, b] : [c, d];
-    return put(one, (p[0] + q[0]) / 2, (p[1] + q[1]) / 2 - 3, "-50%, -100%");
-  });
-  thin(labels.layer, layers, 30, 13);
-  thin(labels.head, heads, 26, 13);
-}
-
-function thin(named, places, wide, high) {
-  const pairs = places.slice(1).map(([x, y], i) => {
-    const [across, down] = [Math.abs(x - places[i][0]) / wide, Math.abs(y - places[i][1]) / high];
-    return Math.max(across, down);
-  });
-  const every = Math.max(1, Math.ceil(1 / Math.max(Math.min(...pairs, 1), 0.02)));
-  named.forEach(({ span }, i) => (span.style.visibility = i % every ? "hidden" : ""));
-}
-
 // What the mouse, else the keyboard or a finger, points at, in words.
 function point(memory) {
   const { data, find, cursor, hover } = memory;
@@ -255,127 +193,6 @@ function zoomAbout(memory, times, x, y) {
   const about = [x - width / 2, y - height / 2];
   look(memory, { zoom, pan: kept.pan.map((at, i) => about[i] - real * (about[i] - at)) });
   return real !== 1;
-}
-
-function listen(memory, scene, find) {
-  const place = ({ clientX, clientY }) => {
-    const { left, top } = scene.getBoundingClientRect();
-    return [clientX - left, clientY - top];
-  };
-  const under = (event) => memory.camera && sheetAt(memory.scene, memory.camera, ...place(event));
-  const { touches } = memory;
-  const spread = () => {
-    const [[ax, ay], [bx, by]] = touches.values();
-    return { x: (ax + bx) / 2, y: (ay + by) / 2, apart: Math.hypot(ax - bx, ay - by) || 1 };
-  };
-
-  scene.onpointerdown = (event) => {
-    if (!memory.camera) return;
-    touches.set(event.pointerId, place(event));
-    memory.drag = { far: touches.size > 1, from: place(event) };
-  };
-  scene.onpointermove = (event) => {
-    if (!touches.has(event.pointerId)) {
-      if (event.pointerType === "touch") return;
-      memory.hover = under(event);
-      return point(memory);
-    }
-    const [before, now] = [touches.get(event.pointerId), place(event)];
-    const fingers = touches.size > 1 ? spread() : null;
-    const [startX, startY] = memory.drag.from;
-    memory.drag.far ||= Math.hypot(now[0] - startX, now[1] - startY) > DRAG;
-    if (!memory.drag.far) return;
-    if (!scene.hasPointerCapture(event.pointerId)) scene.setPointerCapture(event.pointerId);
-    touches.set(event.pointerId, now);
-    memory.hover = null;
-    const [x, y] = [now[0] - before[0], now[1] - before[1]];
-    if (fingers) {
-      const after = spread();
-      zoomAbout(memory, after.apart / fingers.apart, after.x, after.y);
-      look(memory, { pan: [kept.pan[0] + after.x - fingers.x, kept.pan[1] + after.y - fingers.y] });
-    } else if (event.shiftKey || event.buttons > 1) {
-      look(memory, { pan: [kept.pan[0] + x, kept.pan[1] + y] });
-    } else look(memory, { yaw: kept.yaw - TURN * x, pitch: kept.pitch + TURN * y });
-    point(memory);
-  };
-  scene.onpointerup = scene.onpointercancel = (event) => {
-    const clicked = touches.delete(event.pointerId) && event.type === "pointerup" && !memory.drag.far;
-    if (!clicked || event.button !== 0) return;
-    const sheet = under(event);
-    const again = sheet && sheet === memory.cursor;
-    memory.cursor = sheet;
-    memory.hover = null;
-    if (sheet && (again || event.pointerType !== "touch")) memory.send(sheet);
-    point(memory);
-  };
-  scene.onpointerleave = () => {
-    memory.hover = null;
-    point(memory);
-  };
-  scene.oncontextmenu = (event) => event.preventDefault(); // that button moves the stack
-  // Two fingers are the stack's; one that goes up or down scrolls the page (stack.css).
-  const two = (event) => event.touches.length > 1 && event.preventDefault();
-  scene.addEventListener("touchstart", two, { passive: false });
-  scene.addEventListener("touchmove", two, { passive: false });
-  scene.addEventListener(
-    "wheel",
-    (event) => {
-      const meant = event.ctrlKey || event.metaKey || memory.root.activeElement === scene;
-      if (!meant || !memory.camera) return; // the page scrolls
-      const zoomed = zoomAbout(memory, Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), ...place(event));
-      if (zoomed || event.ctrlKey) event.preventDefault();
-    },
-    { passive: false },
-  );
-  scene.onkeydown = (event) => press(memory, event);
-
-  for (const button of memory.root.querySelectorAll("[data-view]")) {
-    button.onclick = () => glideTo(memory, button.dataset.view);
-  }
-  find(".spacing").oninput = ({ target }) => {
-    kept.spacing = Number(target.value);
-    build(memory);
-    memory.hover = null;
-    memory.cursor &&= sheetOf(memory, [memory.cursor.layer, memory.cursor.head]);
-  };
-  find(".see-through").onchange = ({ target }) => {
-    find(".mixed").hidden = !target.checked;
-    look(memory, { seeThrough: target.checked });
-  };
-  find(".open").onclick = () => memory.send(memory.cursor);
-
-  const { canvas } = memory.painter;
-  canvas.addEventListener("webglcontextlost", (event) => {
-    event.preventDefault(); // else it is never restored
-    if (!memory.gone) find(".lost").hidden = false;
-  });
-  canvas.addEventListener("webglcontextrestored", () => {
-    begin(memory.painter);
-    if (memory.images) load(memory.painter, memory.images);
-    find(".lost").hidden = true;
-    draw(memory);
-  });
-}
-
-function press(memory, event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || !memory.scene) return;
-  const [up, on] = ARROWS[event.key] ?? [0, 0];
-  const [width, height] = memory.camera.size;
-  if (event.key in ARROWS && event.shiftKey) {
-    look(memory, { yaw: kept.yaw + 10 * on, pitch: kept.pitch + 10 * up });
-  } else if (event.key in ARROWS) {
-    const from = memory.cursor ?? sheetOf(memory, memory.data.chosen);
-    memory.cursor = from ? neighbour(memory.scene, from, up, on) : memory.scene.slabs.at(-1).sheets[0];
-    memory.hover = null; // the keyboard has the word until the mouse moves again
-    point(memory);
-  } else if (event.key === "Enter" || event.key === " ") {
-    const sheet = memory.cursor ?? sheetOf(memory, memory.data.chosen);
-    if (sheet && !event.repeat) memory.send(sheet);
-  } else if (event.key === "+" || event.key === "=") zoomAbout(memory, 1.25, width / 2, height / 2);
-  else if (event.key === "-") zoomAbout(memory, 0.8, width / 2, height / 2);
-  else if (event.key === "0") glideTo(memory, "reset");
-  else return;
-  event.preventDefault(); // these keys would scroll the page
 }
 
 // The theme's colours as numbers from 0 to 1.

@@ -83,14 +83,14 @@ _HTML = """
 
 _HERE = Path(__file__).parent
 
+SCRIPTS = ("stack_scene.js", "stack_paint.js", "stack_labels.js", "stack_hands.js", "stack.js")
+"""Joined to one module: inline components know no imports."""
+
 _component = st.components.v2.component(
     "attnviz_stack",
     html=_HTML,
     css=(_HERE / "stack.css").read_text("utf-8"),
-    js="\n".join(
-        (_HERE / name).read_text("utf-8")
-        for name in ("stack_scene.js", "stack_paint.js", "stack.js")
-    ),
+    js="\n".join((_HERE / name).read_text("utf-8") for name in SCRIPTS),
 )
 
 

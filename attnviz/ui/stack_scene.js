@@ -1,5 +1,5 @@
 // Where everything in the stack lies, seen from where, and what is under a point: numbers alone,
-// without a picture. Joined with `stack_paint.js` and `stack.js` to one module by `stack.py`.
+// without a picture. Joined with the others to one module by `stack.py`.
 //
 // The world: x runs along the heads, y up through the layers, z towards whoever looks from the
 // front. Sheets lie flat; a map's first row is the one farther back. The longer side of a sheet is 1.
