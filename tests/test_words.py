@@ -32,7 +32,7 @@ NAMES = {card.label for card in models.MODELS.values()}
 HELPED = {
     r"registers?": "extra token without a place",
     r"residual": "passes each token on as it was",
-    r"sinks?": "collects? attention|collect at least",
+    r"sinks?": "collects? attention|collect at least|collects far more attention",
     r"head fusion": "made one map|mean of the heads' weights|by their mean",
     r"entropy": "how widely|0 for one token",
     r"Spearman": "same order",

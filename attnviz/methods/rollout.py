@@ -105,8 +105,8 @@ def _without_weakest(values: Float[Tensor, "row value"], count: int) -> Float[Te
 METHOD = Method(
     label="Attention rollout",
     unit="share of rollout",
-    summary="How attention adds up over the layers, each of which also passes each token on as it was: "
-    "the residual connection.",
+    summary="How attention adds up over the layers, each of which also passes each token on as it "
+    "was: the residual connection.",
     formula="R = Â_L ⋯ Â_1 with Â = ρ I + (1 − ρ) · heads of A fused, ρ = ½; the query's row",
     source="Abnar & Zuidema, Quantifying attention flow in transformers, 2020",
     compute=rollout,
