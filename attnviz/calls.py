@@ -21,6 +21,7 @@ MATMUL = {
     torch.bmm,
     torch.Tensor.bmm,
 }
+ADD = {torch.add, torch.Tensor.add, torch.Tensor.__add__}
 FUSED = F.scaled_dot_product_attention
 MULTI_HEAD = F.multi_head_attention_forward
 

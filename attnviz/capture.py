@@ -71,14 +71,15 @@ def run(
     """
     layout = vit.layout(*tensor.shape[-2:])
     graph = target is not None
-    route, values, lean = choose(keep, vit, layout.tokens, graph=graph)
+    geometries = tuple(site.geometry and site.geometry(layout) for site in vit.sites)
+    meant = [geometry or Geometry(layout, layout) for geometry in geometries]
+    route, values, lean = choose(keep, vit, meant, graph=graph)
     tap = LeanTap(vit) if lean else Tap(vit.sites, values=values, graph=graph)
     own = route == "maps" and tensor.dtype in HALF
     with vit.lock, _as_found(vit, graph):
         output, feature = tapped_pass(
             vit, tensor, tap, keep=None if own else route, progress=progress
         )
-        geometries = tuple(site.geometry and site.geometry(layout) for site in vit.sites)
         pairs = zip(tap.caught.values(), geometries, strict=True)
         layers = tuple(_layer(caught, geometry, route) for caught, geometry in pairs)
         if not finite(output):
@@ -129,12 +130,10 @@ def readable(vit: LoadedViT) -> tuple[Tensor | None, Tensor | None]:
     return None if feature is None else feature[0], tokens
 
 
-def checked_pass(vit: LoadedViT, tensor: Tensor, *, keep: Route) -> Tap:
-    """One forward pass of which values, and what reached the projections, are kept as well."""
-    tap = Tap(vit.sites, check=True)
+def checked_pass(vit: LoadedViT, tensor: Tensor, tap: Tap, *, keep: Route) -> None:
+    """One forward pass under a tap of which values, and what reached the projections, are kept."""
     with vit.lock, _as_found(vit, False):
         tapped_pass(vit, tensor, tap, keep=keep)
-    return tap
 
 
 def tapped_pass(

@@ -81,6 +81,14 @@ class Geometry:
         return self.rows is not None or self.cols is not None
 
     @property
+    def pairs(self) -> int:
+        """How many weights a head's map has: those of its windows, or of every query and key."""
+        rows = self.queries.tokens if self.rows is None else self.rows.shape[-1]
+        cols = self.keys.tokens if self.cols is None else self.cols.shape[-1] // self.run
+        windows = next((len(at) for at in (self.rows, self.cols) if at is not None), 1)
+        return windows * rows * cols
+
+    @property
     def asks(self) -> Bool[Tensor, " query"]:
         """Which tokens have a row; the others pass the layer as they are."""
         return _met(self.rows, self.queries.tokens)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption
+from attnviz.geometry import Geometry
 
 KEEPS = ("maps", "factors", "auto")
 
@@ -33,20 +35,31 @@ class Kept(NamedTuple):
     """Whether the layers' inputs stand for their factors."""
 
 
-def choose(keep: str, vit: LoadedViT, tokens: int, *, graph: bool = False) -> Kept:
-    """Settle what `keep` means for that many tokens; with `graph`, gradients are asked for.
+def choose(
+    keep: str, vit: LoadedViT, geometries: Sequence[Geometry], *, graph: bool = False
+) -> Kept:
+    """Settle what `keep` means for what each layer's rows and columns stand for.
 
-    Each layer is taken to attend from all tokens to all: windows and coarser grids need less.
+    With `graph`, gradients are asked for. Maps of layers in windows are small and always kept.
 
     Raises BadOption for a `keep` that there is not.
     """
     if keep not in KEEPS:
         raise BadOption(f"keep is one of {', '.join(KEEPS)}; {keep!r} came.")
-    dense = sum(4 * site.heads * tokens**2 for site in vit.sites)
+    layers = list(zip(vit.sites, geometries, strict=True))
+    dense = sum(4 * site.heads * geometry.pairs for site, geometry in layers)
     maps = keep == "maps" or (keep == "auto" and dense <= MAPS_BUDGET)
-    widths = (site.projection.in_features for site in vit.sites if site.projection is not None)
-    values_bytes = 4 * tokens * sum(widths)
+    widths = [
+        (site.projection.in_features, geometry)
+        for site, geometry in layers
+        if site.projection is not None
+    ]
+    values_bytes = sum(4 * width * geometry.keys.tokens for width, geometry in widths)
     values = graph or keep != "factors" or values_bytes <= VALUES_BUDGET
-    # Queries and keys are as large as values, each.
-    lean = not maps and not values and 2 * values_bytes > LEAN_FROM
+    factors = sum(
+        4 * width * (geometry.queries.tokens + geometry.keys.tokens)
+        for width, geometry in widths
+        if not geometry.in_windows
+    )
+    lean = not maps and not values and factors > LEAN_FROM
     return Kept("maps" if maps else "factors", values, lean)

@@ -64,14 +64,14 @@ class LeanTap(Tap):
             super()._fused(caught, result, query, key, value, *rest, **named)
             return
         require_finite(site.name, query, key)
-        room = self._room(caught.number, given[0])
+        room = self._room(self.rooms[site.name], given[0])
         shape = query.shape[1], query.shape[2], key.shape[2]
         caught.source = Replayed(room, shape, self.recent.asker(site, room, self.fed))
 
     def _room(self, number: int, fed: Tensor) -> Tensor:
         """A copy of it, all layers' in one tensor: many small ones would leave holes between."""
         if self.inputs is None:
-            self.inputs = fed.new_empty(len(self.caught), *fed.shape[1:])
+            self.inputs = fed.new_empty(len(self.rooms), *fed.shape[1:])
         if self.inputs.shape[1:] != fed.shape[1:] or self.inputs.dtype != fed.dtype:
             return fed.detach()[0].clone()
         return self.inputs[number].copy_(fed.detach()[0])

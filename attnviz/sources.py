@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor
 
+from attnviz.bias import Crossed
+
 
 @dataclass(frozen=True)
 class Maps:
@@ -43,13 +45,15 @@ class Factors:
     queries: Float[Tensor, "head query channel"]
     keys: Float[Tensor, "head key channel"]
     scale: float
-    bias: Float[Tensor, "#head #query key"] | None = None
+    bias: Float[Tensor, "#head #query key"] | Crossed | None = None
 
     def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
         """The rows of the queries from `start` up to `stop`, rebuilt in float32."""
         queries = self.queries[:, start:stop].float() * self.scale
         scores = queries @ self.keys.float().mT
-        if self.bias is not None:
+        if isinstance(self.bias, Crossed):
+            scores = scores + self.bias.block(start, stop).float()
+        elif self.bias is not None:
             rows = slice(None) if self.bias.shape[1] == 1 else slice(start, stop)
             scores = scores + self.bias[:, rows].float()
         return scores.softmax(-1)

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from attnviz.calls import FUSED, MATMUL, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing
+from attnviz.bias import as_bias, is_crossed
+from attnviz.calls import ADD, FUSED, MATMUL, MULTI_HEAD, SOFTMAX, Mixing, MultiHead, mixing
 from attnviz.contract import AttentionSite, Progress
 from attnviz.errors import CaptureFailed
 from attnviz.sources import Factors, Maps, Replayed
@@ -26,6 +27,7 @@ class Caught:
     number: int
     site: AttentionSite
     runs: int = 0
+    done: bool = False
     source: Maps | Factors | Replayed | None = None  # heads within windows, if there are several
     shape: torch.Size | None = None  # of the map as the module has it
     values: Tensor | None = None  # (window · head, key, channel)
@@ -36,6 +38,7 @@ class Caught:
     given: Tensor | None = None  # (1, token, channel): what the module was fed with
     stream: Tensor | None = None  # (1, token, channel): the tokens after the layer
 
+    sums: list[tuple[Tensor, ...]] = field(default_factory=list)  # (by row, by column) of keys
     turns: list[list[Tensor]] = field(default_factory=lambda: [[], []])  # maps, values, by head
 
     def flat(self, tensor: Tensor) -> Tensor:
@@ -78,6 +81,8 @@ class Tap(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.caught = {site.name: Caught(number, site) for number, site in enumerate(sites)}
+        alike = [site.name for site in sites if site.geometry is None]
+        self.rooms = {name: room for room, name in enumerate(alike)}  # layers of all tokens
         self.store: Tensor | None = None  # (layer, 2 or 3, head, token, channel): q, k, v
         self.running: Caught | None = None
         self.stopped: Exception | None = None  # what `progress` raised
@@ -96,6 +101,9 @@ class Tap(TorchFunctionMode):
 
     def leave(self, progress: Progress | None, number: int, *_: object) -> None:
         """After it ran."""
+        if self.running is not None:
+            self.running.sums.clear()
+            self.running.done = True
         self.running = None
         self.report(progress, number)
 
@@ -135,6 +143,8 @@ class Tap(TorchFunctionMode):
         if running is not None:
             if func is FUSED:
                 self._fused(running, result, *args, **kwargs)
+            elif func in ADD and not kwargs and is_crossed(result, *args):
+                running.sums.append(args)
             elif func in SOFTMAX:
                 self._softmax(running, result, func, args, kwargs)
             elif func is F.linear and self.check:
@@ -174,7 +184,7 @@ class Tap(TorchFunctionMode):
             queries=queries,
             keys=keys,
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
-            bias=None if attn_mask is None else _as_bias(attn_mask, query.shape),
+            bias=None if attn_mask is None else as_bias(attn_mask, query.shape, caught.sums),
         )
         caught.values = values[0] if values else caught.flat(value).detach() if self.check else None
         if self.graph:
@@ -187,7 +197,7 @@ class Tap(TorchFunctionMode):
         ones, leave holes in the heap that are half as large again.
         """
         first = parts[0]
-        shape = (len(self.caught), len(parts), *first.shape)
+        shape = (len(self.rooms), len(parts), *first.shape)
         if caught.site.geometry is not None:
             return [part.clone(memory_format=torch.contiguous_format) for part in parts]
         if self.store is None:
@@ -195,7 +205,7 @@ class Tap(TorchFunctionMode):
         alike = all(part.shape == first.shape and part.dtype == self.store.dtype for part in parts)
         if not alike or self.store.shape != shape or self.store.device != first.device:
             return [part.clone(memory_format=torch.contiguous_format) for part in parts]
-        room = self.store[caught.number]
+        room = self.store[self.rooms[caught.site.name]]
         return [room[place].copy_(part) for place, part in enumerate(parts)]
 
     def _softmax(
@@ -230,19 +240,6 @@ class Tap(TorchFunctionMode):
 def _heads(parts: list[Tensor]) -> Tensor:
     """(window · head, …, …) of one (window, …, …) a head."""
     return rearrange(torch.stack(parts), "head window last but_one -> (window head) last but_one")
-
-
-def _as_bias(mask: Tensor, queries: torch.Size) -> Tensor:
-    """A mask as (window · head, query, key) numbers added to the scores; False is −infinity."""
-    if mask.dtype == torch.bool:
-        mask = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, float("-inf"))
-    if len(queries) == 3:
-        return mask.detach()
-    mask = mask[(None,) * (4 - mask.ndim)].detach()
-    if queries[0] == 1:
-        return mask[0]
-    mask = mask.expand(queries[0], queries[1], -1, -1)
-    return rearrange(mask, "window head query key -> (window head) query key")
 
 
 def hooks_of(

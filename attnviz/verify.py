@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 from weakref import WeakKeyDictionary
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from attnviz.bias import PIECE
 from attnviz.capture import checked_pass
 from attnviz.contract import LoadedViT
 from attnviz.errors import CaptureFailed
+from attnviz.failures import HALF
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route
 from attnviz.sources import Factors, Maps, Replayed
-from attnviz.tap import Caught, finite, only_source
+from attnviz.tap import Caught, Tap, finite, only_source
 from attnviz.tokens import TokenLayout
 
 
@@ -49,23 +52,12 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
     Raises CaptureFailed with the layer and the size of the error.
     """
     tensor = vit.probe() if tensor is None else tensor
-    tolerance = 1e-5 if tensor.dtype in (torch.float32, torch.float64) else 2e-2
     layout = vit.layout(*tensor.shape[-2:])
     checks: list[LayerCheck] = []
     for route in get_args(Route):
-        tap = checked_pass(vit, tensor, keep=route)
-        for name, caught in tap.caught.items():
-            check = _check(name, route, caught, layout)
-            rows = 0.0 if caught.site.mixed else check.row_sum_error
-            allowed = tolerance + check.rounding
-            if not (rows <= tolerance and check.output_error <= allowed):
-                raise CaptureFailed(
-                    f"The attention captured in layer {name} of {vit.name} by {route} is not what"
-                    f" the layer used: its rows miss the sum 1 by {check.row_sum_error:.2g}, and"
-                    f" map × values misses the layer's own output by {check.output_error:.2g} (at"
-                    f" most {allowed:.2g} is allowed). It is not drawn."
-                )
-            checks.append(check)
+        tap = _Proving(vit, route, layout, 1e-5 if tensor.dtype not in HALF else 2e-2)
+        checked_pass(vit, tensor, tap, keep=route)
+        checks += tap.checks()
     _PROVED[vit.module] = _makeup(vit.module)
     return tuple(checks)
 
@@ -93,18 +85,69 @@ def _makeup(module: nn.Module) -> int:
     )
 
 
+class _Proving(Tap):
+    """A tap that proves a layer once the next one begins, and lets its map go."""
+
+    def __init__(self, vit: LoadedViT, route: Route, layout: TokenLayout, tolerance: float) -> None:
+        super().__init__(vit.sites, check=True)
+        self.name, self.route, self.layout, self.tolerance = vit.name, route, layout, tolerance
+        self.proofs: dict[str, LayerCheck] = {}
+
+    def enter(
+        self, caught: Caught, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
+        """Before an attention module runs: those that are done are proved."""
+        for each in self.caught.values():
+            if _is_whole(each) and each.site.name not in self.proofs:
+                self._prove(each)
+        super().enter(caught, module, given, named)
+
+    def checks(self) -> list[LayerCheck]:
+        """All layers' proofs, once the pass is over.
+
+        Raises CaptureFailed for a layer that fails, did not run, or ran more than once.
+        """
+        for name, caught in self.caught.items():
+            if name not in self.proofs:
+                self._prove(caught)
+            elif caught.runs > 1:
+                only_source(name, caught)
+        return [self.proofs[name] for name in self.caught]
+
+    def _prove(self, caught: Caught) -> None:
+        check = _check(caught.site.name, self.route, caught, self.layout)
+        rows = 0.0 if caught.site.mixed else check.row_sum_error
+        allowed = self.tolerance + check.rounding
+        if not (rows <= self.tolerance and check.output_error <= allowed):
+            raise CaptureFailed(
+                f"The attention captured in layer {check.name} of {self.name} by {self.route} is"
+                f" not what the layer used: its rows miss the sum 1 by {check.row_sum_error:.2g},"
+                f" and map × values misses the layer's own output by {check.output_error:.2g} (at"
+                f" most {allowed:.2g} is allowed). It is not drawn."
+            )
+        self.proofs[check.name] = check
+        caught.source = caught.values = caught.joined = caught.beside = None
+
+
+def _is_whole(caught: Caught) -> bool:
+    """Whether all that its proof needs is there, and nothing runs in it any more."""
+    parts = [caught.source, caught.values, caught.joined]
+    if caught.site.beside is not None:
+        parts.append(caught.beside)
+    return caught.done and all(part is not None for part in parts)
+
+
 def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> LayerCheck:
     source = only_source(name, caught)
     if caught.values is None or caught.joined is None:
         raise CaptureFailed(f"Layer {name} never multiplied its map with values.")
-    attention = source.block(0, source.shape[1])
-    if not all(map(finite, (attention, caught.values, caught.joined))):
+    mixed, row_sum_error = _mixed(source, caught.values.float())
+    if not all(map(finite, (mixed, caught.values, caught.joined))):
         short = caught.joined.dtype == torch.float16
         raise CaptureFailed(
             f"Layer {name} computes values that are not finite: check the weights and the input."
             + " float16 ends at 65504: try bfloat16 or float32." * short
         )
-    mixed = attention @ caught.values.float()
     if caught.site.adds_queries:
         if caught.added is None:
             raise CaptureFailed(f"Layer {name} never multiplied its queries with keys.")
@@ -131,7 +174,7 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
     return LayerCheck(
         name=name,
         route=route,
-        row_sum_error=float((attention.sum(-1) - 1).abs().max()),
+        row_sum_error=row_sum_error,
         rounding=_rounding(source) if route == "factors" else 0.0,
         output_error=float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-12)),
     )
@@ -145,9 +188,30 @@ def _by_token(rows: Tensor, geometry: Geometry) -> Tensor:
     return rows[tokens >= 0][tokens[tokens >= 0].argsort()]
 
 
+def _mixed(source: Maps | Factors | Replayed, values: Tensor) -> tuple[Tensor, float]:
+    """Map × values (window · head, query, ch), and by how much rows miss the sum 1 at most."""
+    parts, error = [], 0.0
+    for start, stop in _pieces(source):
+        attention = source.block(start, stop)
+        parts.append(attention @ values)
+        error = max(error, float((attention.sum(-1) - 1).abs().max()))
+    return torch.cat(parts, dim=1), error
+
+
+def _pieces(source: Maps | Factors | Replayed) -> Iterator[tuple[int, int]]:
+    """(start, stop) of queries: few enough that a large map is never built whole."""
+    heads, queries, keys = source.shape
+    step = max(1, PIECE // (heads * keys))
+    return ((start, min(start + step, queries)) for start in range(0, queries, step))
+
+
 def _rounding(source: Maps | Factors | Replayed) -> float:
     """4 ε times the largest score: kernels that add up in another order differ by so much."""
     if not isinstance(source, Factors):
         return 0.0
-    scores = source.queries.float() @ source.keys.float().mT * source.scale
-    return 4 * torch.finfo(torch.float32).eps * float(scores.abs().max())
+    keys = source.keys.float().mT
+    largest = max(
+        float((source.queries[:, start:stop].float() @ keys * source.scale).abs().max())
+        for start, stop in _pieces(source)
+    )
+    return 4 * torch.finfo(torch.float32).eps * largest

@@ -16,6 +16,7 @@ from attnviz import keeping
 from attnviz.capture import checked_pass
 from attnviz.errors import BadOption, CaptureFailed, UnsupportedModel
 from attnviz.record import Factors, Maps
+from attnviz.tap import Tap
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from tests.own_models import (
@@ -73,8 +74,9 @@ def test_attention_is_found_however_it_is_written(way):
 def test_a_route_is_what_the_module_did(way, kinds):
     vit = models.wrap(Net(ATTENTIONS[way]), layout=LAYOUT)
     for keep, kind in zip(("maps", "factors"), kinds, strict=True):
-        caught = checked_pass(vit, picture(), keep=keep).caught.values()
-        assert [type(each.source) for each in caught] == [kind, kind]
+        tap = Tap(vit.sites, check=True)
+        checked_pass(vit, picture(), tap, keep=keep)
+        assert [type(each.source) for each in tap.caught.values()] == [kind, kind]
 
 
 def test_what_an_own_module_would_do_when_it_is_asked_again_is_not_relied_on(monkeypatch):
