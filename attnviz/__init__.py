@@ -4,6 +4,7 @@ from attnviz.interrupt import watch_imports
 
 watch_imports()  # before the imports below, which take seconds
 
+from attnviz.correspond import Match, mutual_matches, similar
 from attnviz.errors import (
     AttnVizError,
     BadImage,
@@ -42,6 +43,7 @@ __all__ = [
     "HeadMetrics",
     "Heatmap",
     "LayerAttention",
+    "Match",
     "Sink",
     "TokenLayout",
     "UnknownName",
@@ -54,8 +56,10 @@ __all__ = [
     "find_sinks",
     "head_metrics",
     "mass_mask",
+    "mutual_matches",
     "observe",
     "open_image",
+    "similar",
     "similarity_to",
     "swallowed_by",
     "verify",
