@@ -34,7 +34,6 @@ HELPED = {
     r"residual": "passes each token on as it was",
     r"sinks?": "collects? attention|collect at least|collects far more attention",
     r"head fusion": "made one map|mean of the heads' weights|by their mean",
-    r"entropy": "how widely|0 for one token",
     r"Spearman": "same order",
 }
 """Word → what must be said of it, on the view where it stands, in whatever help there is."""
