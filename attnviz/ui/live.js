@@ -1,5 +1,5 @@
-// Draws a patch's map at once, on top of the picture that Python drew of the pinned one. It is mounted
-// twice: with bytes, a layer's whole map, sent once; and with how it is drawn, which is small.
+// Draws a patch's map at once, on top of the picture that Python drew of the pinned one. It is
+// mounted twice: with bytes, a layer's whole map, sent once; and with how it is drawn, which is small.
 // Pickers say on `document` which cell is pointed at, as (row, col) and a name; nothing is sent.
 
 const own = (window[Symbol.for("attnviz.live")] ??= {
@@ -14,15 +14,15 @@ export default function live({ data, parentElement: root }) {
     receive(data);
     return () => {};
   }
-  const line = root.querySelector("p");
+  const turn = (own.turn = (own.turn ?? 0) + 1);
   own.look = { ...data, palette: Uint32Array.from(data.palette) };
-  own.line = line;
+  own.line = root.querySelector("p");
   own.pixels = null;
   document.addEventListener("attnviz-point", point);
   refresh();
   return () => {
+    if (own.turn !== turn) return; // Streamlit may end one that another has already followed
     document.removeEventListener("attnviz-point", point);
-    if (own.line !== line) return;
     own.look = own.line = null;
     hide();
   };
@@ -162,7 +162,8 @@ async function unpack(data) {
     stream.pipeThrough(new DecompressionStream("deflate")),
   ).arrayBuffer();
   const [askers, cells] = new Int32Array(buffer, 0, 2);
+  const pairs = askers * cells;
   const floats = (at) => new Float32Array(buffer, 8 + 4 * askers * at, askers);
-  const bytes = (at) => new Uint8Array(buffer, 8 + 8 * askers + askers * cells * at, askers * cells);
+  const bytes = (at) => new Uint8Array(buffer, 8 + 8 * askers + pairs * at, pairs);
   return { name, cells, low: floats(0), high: floats(1), lower: bytes(0), upper: bytes(1) };
 }

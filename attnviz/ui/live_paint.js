@@ -1,7 +1,7 @@
 // How one map becomes colours on a picture, step by step as `scale.py`, `heatmap.py` and `colour.py`
 // do it, so that the live picture is the one that Python draws of the same patch.
 
-// The values of one asker, NaN where it cannot look; blocks of patches are spread over their patches.
+// The values of one asker, NaN where it cannot look; a block's is that of each of its patches.
 function mapOf({ low, high, lower, upper, cells }, asker, { grid, pool }, steps) {
   const [rows, cols] = grid;
   const across = Math.ceil(cols / pool);

@@ -15,7 +15,9 @@ export default function picker({ data, parentElement: root, setTriggerValue }) {
   picture.onload = () => show(data, root, memory, (cell) => setTriggerValue("picked", cell));
   if (memory.source !== data.picture) picture.src = memory.source = data.picture;
   else if (picture.complete) picture.onload();
-  return () => memory.labels.disconnect();
+  const turn = (memory.turn += 1);
+  // Streamlit may end a call that another has already followed.
+  return () => turn === memory.turn && memory.labels.disconnect();
 }
 
 function remember(root) {
@@ -24,7 +26,8 @@ function remember(root) {
     hint(root, memories.get(root));
   });
   labels.observe(root.querySelector(".surface"));
-  return { labels, data: null, revealed: 0, source: null, chosen: null, cursor: null, hover: null };
+  const nothing = { data: null, source: null, chosen: null, cursor: null, hover: null };
+  return { ...nothing, labels, turn: 0, revealed: 0 };
 }
 
 function show(data, root, memory, send) {
