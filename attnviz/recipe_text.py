@@ -128,7 +128,7 @@ def _film(recipe: Recipe) -> list[str]:
     named = [] if recipe.method == "attention" else [recipe.method]
     return [
         f"film = {_call('attnviz.film', _Code('obs'), *named, **_asked(recipe))}",
-        "maps = [heat.values for heat in film.maps.values()]  # a layer each: rows × columns",
+        "maps = [heat.values for heat in film.maps.values()]  # one a layer",
         _call("film.save", MAKES["film"], **recipe.drawing),
     ]
 

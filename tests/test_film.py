@@ -120,6 +120,7 @@ def test_stages_keep_their_own_grids_and_layers_of_fewer_heads_are_left_out():
     assert {heat.box for heat in film.maps.values()} == {(0.0, 0.0, 64.0, 64.0)}
     assert film.fact("grids") == "16 × 16, 8 × 8 (rows × columns of patches)"
     assert film.fact("grid") is None and film.fact("query") == "patch (row 3, column 5)"
+    assert [*attnviz.film(record, query=(3, 5), head=1).maps] == [2, 3]
     one = attnviz.film(record, query=(3, 5), head=2)
     assert [*one.maps] == [2, 3]
     assert one.notes[0] == "layers 0 to 1 left out: there are 1 heads, and no head 2"

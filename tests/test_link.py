@@ -53,6 +53,8 @@ LINKS = [
     {"smooth": "1"},
     {"scale": "shared"},
     {"clip": "1"},
+    {"direction": "to"},
+    {"view": "layers", "film_scale": "shared"},
     {"view": "mask", "mass": "0.5"},
     {"query": "mean"},
     {"query": "1-2"},

@@ -20,7 +20,9 @@ from attnviz.tokens import Query
 from attnviz.ui import by_hand
 from attnviz.ui.asked import Ground
 from attnviz.ui.by_hand import is_by_hand
+from attnviz.ui.layers_panel import SCALE_WORDS as FILM_SCALES
 from attnviz.ui.look_panel import SCALE_WORDS
+from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
 from attnviz.ui.state import note, picture, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
@@ -126,6 +128,7 @@ SETTINGS: Mapping[str, Setting] = {
     "method": _choice("method", METHODS, "attention"),
     "layer": Setting("layer", _count(), MODEL_S_OWN),
     "head": Setting("head", _word_or_count(HEAD_FUSIONS), "mean"),
+    "direction": _choice("direction", DIRECTIONS, "from"),
     "layers": Setting("span", _pair, MODEL_S_OWN, _two),
     "fusion": _choice("fusion", HEAD_FUSIONS, "mean"),
     "residual": Setting("residual", _number(0, 1), 0.5, "{:g}".format),
@@ -139,6 +142,7 @@ SETTINGS: Mapping[str, Setting] = {
     "smooth": Setting("smooth", _switch, False, _bit),
     "scale": _choice("scale", SCALE_WORDS, "own"),
     "clip": Setting("clip", _switch, False, _bit),
+    "film_scale": _choice("film_scale", FILM_SCALES, next(iter(FILM_SCALES))),
     "mass": Setting("mass", _number(0.05, 0.95), 0.6, "{:g}".format),
 }
 """Name in the address → setting. What is neither here nor a picture, a query or a target cannot be
