@@ -19,7 +19,7 @@ from attnviz.ui.asked import Ground, forget_place
 from attnviz.ui.cache import Observation, Observations
 from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
 from attnviz.ui.look_panel import looks_dark
-from attnviz.ui.map_panel import _sentence
+from attnviz.ui.map_panel import sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
 from attnviz.ui.state import Picture, show_picture
 
@@ -277,7 +277,7 @@ def test_the_share_that_the_padding_holds_is_said_apart():
     # 160 of 900 rows are the picture's: patch rows 5 to 8 of 14 meet it.
     row = obs.layers[-1].probs().mean(0)[0, 1:].reshape(14, 14)
     held, beside = float(row[5:9].sum()), float(row.sum() - row[5:9].sum())
-    said = _sentence(heat, Ground.of(obs))
+    said = sentence(heat, Ground.of(obs))
     assert f"The patches of the picture hold {held:.1%} of the whole." in said
     assert f"class token, the padding around the picture ({beside:.1%})" in said
 
@@ -285,7 +285,7 @@ def test_the_share_that_the_padding_holds_is_said_apart():
 def test_a_method_whose_values_are_no_shares_says_nothing_of_a_whole():
     obs = attnviz.observe(small_vit(), small_input(), target=1)
     for method, row in attnviz.METHODS.items():
-        said = _sentence(attnviz.explain(obs, method), Ground.of(obs))
+        said = sentence(attnviz.explain(obs, method), Ground.of(obs))
         assert ("of the whole" in said) == row.is_share(
             {name: option.default for name, option in row.options.items()}
         )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from attnviz.contract import Box
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query, TokenLayout
+
+ASKED = "asked"
+"""Under which the session keeps what asks on the page."""
+
+OTHERS = ("asked/query", "asked/picture")
+"""And what asks on the other side, where two are compared: beside the page's own, or instead."""
 
 
 @dataclass(frozen=True)
@@ -17,16 +23,23 @@ class Ground:
 
     layout: TokenLayout
     box: Box
+    key: str = ASKED
+    """Under which the session keeps what asks: one of `ASKED` and `OTHERS`."""
 
     @classmethod
-    def of(cls, record: AttentionRecord) -> Ground:
+    def of(cls, record: AttentionRecord, key: str = ASKED) -> Ground:
         """A record's, without the record: callbacks keep it for as long as the session lasts."""
-        return cls(record.layout, record.view.box)
+        return cls(record.layout, record.view.box, key)
+
+    def stretched(self, across: float, down: float) -> Ground:
+        """The same on a picture that is so many times as wide and as high."""
+        left, top, right, bottom = self.box
+        return replace(self, box=(left * across, top * down, right * across, bottom * down))
 
     @property
     def query(self) -> Query:
         """What asks on the page; the default where that does not exist on this ground."""
-        wish = st.session_state.get("asked")
+        wish = st.session_state.get(self.key)
         if isinstance(wish, str) and wish in self.layout.query_names:
             return wish
         cell = self.cell_at(wish) if isinstance(wish, tuple) else None
@@ -34,7 +47,8 @@ class Ground:
 
     def ask(self, query: Query | None) -> None:
         """Make another token the query; None stands for the default."""
-        st.session_state.asked = query if isinstance(query, str | None) else self.centre(query)
+        place = query if isinstance(query, str | None) else self.centre(query)
+        st.session_state[self.key] = place
 
     def centre(self, cell: tuple[int, int]) -> tuple[float, float]:
         """The middle of a patch, as (x, y) in pixels of the picture."""
@@ -58,5 +72,6 @@ class Ground:
 
 def forget_place() -> None:
     """Let the default ask instead of a place in the picture; a token with a name goes on asking."""
-    if isinstance(st.session_state.get("asked"), tuple):
-        st.session_state.asked = None
+    for key in (ASKED, *OTHERS):
+        if isinstance(st.session_state.get(key), tuple):
+            st.session_state[key] = None

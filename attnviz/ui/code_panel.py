@@ -45,7 +45,7 @@ def recipe_on(
     **asked: Any,
 ) -> Recipe:
     """The recipe of what a view shows; `request` is of a record with a target, `asked` as there."""
-    source = source_of(stage.run, request or stage.request)
+    source = source_of(stage.run, request or stage.request, stage.picture_name)
     return recipe_of(stage.record, source, kind, method, query=stage.query, **asked)
 
 
@@ -60,7 +60,7 @@ def drawing_of(heat: Heatmap, look: Look, scale: Scale | None) -> Mapping[str, A
     return drawing | {"scale": "zero" if look.scale == "zero" else "own", "clip": look.clip}
 
 
-def source_of(run: Run | None, request: Request) -> Source:
+def source_of(run: Run | None, request: Request, name: str = "") -> Source:
     """Which model saw which picture, and how, by what the record is kept by.
 
     Where the model failed since and the last result still stands, nothing is known of its own size:
@@ -76,7 +76,7 @@ def source_of(run: Run | None, request: Request) -> Source:
     file = choice.checkpoint
     return Source(
         model=choice.name,
-        picture=_path(str(digest)),
+        picture=_path(str(digest), name),
         fit=fit,
         any_size=any_size,
         random=choice.random,
@@ -95,11 +95,11 @@ def _aim(wish: object) -> Aim | None:
     return None
 
 
-def _path(digest: str) -> str:
+def _path(digest: str, own: str) -> str:
     """The sample of that content, or the visitor's picture by the name that it came with."""
     if (name := _samples().get(digest)) is not None:
         return picture_path(SAMPLES[name].file, sample=True)
-    return picture_path(st.session_state.seen_name)
+    return picture_path(own or st.session_state.seen_name)
 
 
 @remember

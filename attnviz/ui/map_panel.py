@@ -52,7 +52,7 @@ def show_map(
         box=shown.box,
         chosen=heat.query_cell,
         key="map",
-        alt=f"{_subject(heat)}, as colours over the picture",
+        alt=f"{subject(heat)}, as colours over the picture",
         values=heat.values,
         show_grid=False,
         reveal=st.session_state.pop("reveal", 0),
@@ -73,7 +73,7 @@ def show_map(
             st.button("Show the colours alone", key="alone", on_click=show_alone)
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
-    st.caption(_sentence(heat, ground))
+    st.caption(sentence(heat, ground))
     if scale is not None and look.clip is None and looks_dark(heat.drawn, scale):
         st.caption("A few patches hold so much that all others look alike.")
         st.button("Cut the scale", key="cut_map", on_click=cut_scale)
@@ -101,7 +101,7 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
             figures.heat_figure(heat, **drawing_options(look, scale)),
             theme=None,
             config=figures.camera(export.file_stem(heat)),
-            alt=f"{_subject(heat)}, as a chart",
+            alt=f"{subject(heat)}, as a chart",
         )
 
 
@@ -130,14 +130,14 @@ def _mixture(heat: Explanation, look: Look) -> str:
     )
 
 
-def _sentence(heat: Explanation, ground: Ground) -> str:
+def sentence(heat: Explanation, ground: Ground) -> str:
     """What was chosen, in words, and how much of the whole is seen."""
     chosen = ", ".join(
         value if value.startswith(name) else f"{name} {value}"
         for name, value in heat.facts
         if name not in SAID_ELSEWHERE
     )
-    said = f"{_subject(heat, '**')}{': ' if chosen else ''}{chosen}."
+    said = f"{subject(heat, '**')}{': ' if chosen else ''}{chosen}."
     placeless = [ground.layout.query_label(name) for name in ground.layout.prefix]
     if not placeless or not heat.share_of_all:
         return said
@@ -151,7 +151,7 @@ def _sentence(heat: Explanation, ground: Ground) -> str:
     )
 
 
-def _subject(heat: Explanation, mark: str = "") -> str:
+def subject(heat: Explanation, mark: str = "") -> str:
     """The method, whose map it is, and what it explains."""
     query, target = heat.fact("query"), heat.fact("target")
     whose = "to" if heat.fact("direction") == "to" else "of"

@@ -95,6 +95,12 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     st.rerun()
 
 
+def sides_of(vit: models.AnyViT) -> list[int]:
+    """Sides of a square in pixels that are offered for a model that takes any size."""
+    step = max(vit.step_size)
+    return sorted({vit.image_size[0], *(step * count for count in PATCHES_A_SIDE)})
+
+
 def _choose_size(vit: models.AnyViT) -> models.AnyViT:
     """The model with pictures fitted to a square of the chosen side, where it takes any size."""
     (patch, _), own = vit.patch_size, vit.image_size[0]
@@ -102,8 +108,7 @@ def _choose_size(vit: models.AnyViT) -> models.AnyViT:
         width = vit.image_size[1]
         st.caption(f"It takes {width} × {own} pixels (width × height) and nothing else.")
         return vit
-    step = max(vit.step_size)
-    sides = sorted({own, *(step * count for count in PATCHES_A_SIDE)})
+    sides = sides_of(vit)
     lacks = settle("side", own, sides.__contains__, vit.name)
     side: int = st.select_slider(
         "Resolution",

@@ -56,7 +56,7 @@ class MapAsked:
             place.empty()  # a run that was cut off while it waited ends here
             heat = self.aimed.explain(self.asked.method, query=query, progress=progress, **options)
         # What others call the same picture is not kept with it.
-        return heat.named(st.session_state.seen_name)
+        return heat.named(self.stage.picture_name)
 
     def scale(self, heat: Explanation) -> Scale | None:
         """What its colours stand for, with a word on sinks; None where three components are mixed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from attnviz.ui.asked import Ground
+from attnviz.ui.asked import ASKED, Ground
 from attnviz.ui.cache import Observation
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.state import fresh_key, is_live, note_shown
@@ -27,17 +27,19 @@ def choose_query(seen: Observation, ground: Ground, *, named: bool = True, scene
         on_pick=lambda: ground.ask(picked_cell("patches")),
     )
     if named:
-        _choose_name(ground)
+        choose_name(ground)
         _choose_numbers(ground)
 
 
-def _choose_name(ground: Ground) -> None:
+def choose_name(ground: Ground) -> None:
+    """The tokens that have names, as chips."""
     name = ground.query if isinstance(ground.query, str) else None
-    key = fresh_key("name", name)
+    slot = "name" if ground.key == ASKED else f"name/{ground.key}"
+    key = fresh_key(slot, name)
 
     def ask() -> None:
-        if is_live("name", key):
-            note_shown("name", st.session_state[key])
+        if is_live(slot, key):
+            note_shown(slot, st.session_state[key])
             ground.ask(st.session_state[key])
 
     st.pills(

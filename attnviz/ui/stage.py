@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.errors import BadOption
+from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
-from attnviz.ui.asked import Ground
+from attnviz.ui.asked import ASKED, Ground
 from attnviz.ui.cache import Observation, Request
 from attnviz.ui.look_panel import Look
 from attnviz.ui.query_panel import choose_query
@@ -35,6 +36,12 @@ class Stage:
     look: Look
     status: Place
     """Where it is said what is going on."""
+    name: str = ""
+    """What its picture is called; empty: as the page's is."""
+    asks: str = ASKED
+    """Under which the session keeps what asks."""
+    per_pixel: tuple[float, float] = (1.0, 1.0)
+    """Pixels of the page's own picture, across and down, that a pixel of this one stands for."""
 
     @property
     def record(self) -> AttentionRecord:
@@ -44,7 +51,17 @@ class Stage:
     @property
     def ground(self) -> Ground:
         """Where a picked patch becomes the query."""
-        return Ground.of(self.record)
+        return Ground.of(self.record, self.asks).stretched(*self.per_pixel)
+
+    def ground_of(self, heat: Heatmap) -> Ground:
+        """The same on a map, whose grid may be a later stage's."""
+        layout = replace(self.record.layout, grid=heat.grid)
+        return Ground(layout, heat.box, self.asks).stretched(*self.per_pixel)
+
+    @property
+    def picture_name(self) -> str:
+        """What the picture is called, by whoever has it on this page."""
+        return self.name or str(st.session_state.seen_name)
 
     @property
     def query(self) -> Query:
@@ -86,11 +103,11 @@ class Stage:
             left, right = st.columns([share, 1 - share], gap="medium")
         with left:
             choose_query(self.seen, self.ground, named=named, scene=scene)
-            _show_provenance(self.record)
+            show_provenance(self.record)
         return right
 
 
-def _show_provenance(record: AttentionRecord) -> None:
+def show_provenance(record: AttentionRecord) -> None:
     """What the weights are, where they ran, and what the model says of the picture."""
     named = ", ".join(f"**{label}** {share:.0%}" for label, _, share in record.predictions)
     says = f" It says: {named}." if named else ""

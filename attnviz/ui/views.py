@@ -10,6 +10,7 @@ import streamlit as st
 
 from attnviz.recipe import Kind
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
+from attnviz.ui.compare_panel import show_compare
 from attnviz.ui.export_panel import show_export
 from attnviz.ui.go_to import chosen_head
 from attnviz.ui.heads_panel import show_heads
@@ -135,6 +136,7 @@ VIEWS: Mapping[str, View] = {
     "stack": View("Stack", _stack),
     "layers": View("Layers", _layers),
     "methods": View("Methods", show_methods),
+    "compare": View("Compare", show_compare),
     "patches": View("Patches", show_patches),
     "numbers": View("Heads", _heads),
     "mask": View("Mask", _mask),

@@ -1,0 +1,191 @@
+"""Patches of two pictures that are alike, by the features that one model has of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+from PIL import Image
+from streamlit.delta_generator import DeltaGenerator as Place
+
+from attnviz.correspond import Match, best_cell, mutual_matches, similar
+from attnviz.errors import AttnVizError
+from attnviz.explain import Explanation
+from attnviz.marks import cell_boxes, numbered
+from attnviz.methods import METHODS
+from attnviz.ui.asked import OTHERS
+from attnviz.ui.bar import show_bar
+from attnviz.ui.cache import Request
+from attnviz.ui.other_side import Other
+from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.query_panel import choose_name
+from attnviz.ui.stage import Stage, show_provenance
+from attnviz.ui.state import plain
+
+MOST = 20
+"""Pairs that are drawn."""
+
+FEW = 6
+"""Pairs that are drawn at first."""
+
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two pictures."""
+
+    stage: Stage
+    key: str
+    place: Place
+    cells: tuple[Cell, ...]
+    """Of the pairs that are drawn, in their order."""
+
+    def marked(self, image: Image.Image) -> Image.Image:
+        """The picture, as large as on screen, with these outlined."""
+        seen = self.stage.seen
+        grid = seen.record.last_layout.grid
+        return numbered(image, cell_boxes(grid, seen.shown_box, self.cells))
+
+    def ask(self) -> None:
+        """Let the patch ask that was just picked here, and the other picture answer."""
+        st.session_state["alike/asks"] = self.key
+        self.stage.ground.ask(picked_cell(self.key))
+
+
+def show_alike(stage: Stage, other: Other) -> None:
+    """A patch picked on one picture, its likes on the other; and the pairs that agree both ways."""
+    st.subheader("Which patches the model sees as alike", anchor=False)
+    method = METHODS["similarity"]
+    st.caption(
+        "**Pick a patch** on either picture: the other one shows how alike each of its patches is,"
+        " and outlines the best. Likeness is the cosine of the angle between the last layer's"
+        " features: 1 the same direction, 0 nothing in common, −1 the opposite.",
+        help=f"{method.formula}. Source: {method.source}.",
+    )
+    count = st.slider(
+        "Pairs that agree both ways",
+        0,
+        MOST,
+        FEW,
+        key="alike_pairs",
+        persist_state="session",
+        help="Two patches, each of which is the likest that the other has in the other picture. "
+        "The likest pairs come first, with the same number on both pictures.",
+    )
+    left, right = st.columns(2, gap="medium")
+    left.markdown(other.here)
+    right.markdown(other.there)
+    try:
+        with right:
+            # What asks there is its own: the same place would be no answer.
+            second = replace(other.stand(), asks=OTHERS[1], per_pixel=(1.0, 1.0))
+            matches = _matches(stage, second)[:count]
+    except AttnVizError as error:
+        right.error(str(error), icon=":material/error:")
+        _show_asker(Side(stage, "alike-here", left, ()))
+        return
+    here = Side(stage, "alike-here", left, tuple(match.here for match in matches))
+    there = Side(second, "alike-there", right, tuple(match.there for match in matches))
+    asks, answers = (here, there) if _asks_here() else (there, here)
+    heat = similar(
+        asks.stage.record,
+        asks.stage.query,
+        answers.stage.record,
+        name=asks.stage.picture_name,
+    ).named(answers.stage.picture_name)
+    _show_asker(asks)
+    _show_answer(answers, heat)
+    for side in (here, there):
+        with side.place:
+            show_provenance(side.stage.record)
+    _show_pairs(stage, second, matches)
+
+
+def _asks_here() -> bool:
+    return bool(st.session_state.get("alike/asks") != "alike-there")
+
+
+def _matches(first: Stage, second: Stage) -> tuple[Match, ...]:
+    """All pairs; the last ones are kept."""
+    state, key = st.session_state, (first.request, second.request)
+    kept: tuple[tuple[Request, Request], tuple[Match, ...]] | None = state.get("alike/matches")
+    if kept is None or kept[0] != key:
+        with first.computing("Comparing all patches …"):
+            kept = state["alike/matches"] = key, mutual_matches(first.record, second.record)
+    return kept[1]
+
+
+def _show_asker(side: Side) -> None:
+    """The picture in patches, of which one asks."""
+    stage = side.stage
+    query, (rows, cols) = stage.query, stage.record.layout.grid
+    with side.place:
+        pick_cell(
+            side.marked(stage.seen.shown),
+            grid=(rows, cols),
+            box=stage.seen.shown_box,
+            chosen=query if isinstance(query, tuple) else None,
+            key=side.key,
+            alt=f"{stage.picture_name}, cut into {rows} rows and {cols} columns of patches",
+            on_pick=side.ask,
+        )
+        choose_name(stage.ground)
+
+
+def _show_answer(side: Side, heat: Explanation) -> None:
+    """The other picture, with how alike its patches are; the best has the outline."""
+    stage, best = side.stage, best_cell(heat)
+    look, shown = stage.look, stage.seen.on_screen(heat)
+    scale = look.scale_of(heat)
+    drawn = shown.overlay(
+        alpha=look.alpha, interpolation=look.interpolation, colormap=look.colormap, scale=scale
+    )
+    # Picked is a cell of the features' grid; what asks is one of the model's first.
+    on_map = stage.ground_of(heat)
+
+    def ask() -> None:
+        st.session_state["alike/asks"] = side.key
+        on_map.ask(picked_cell(side.key))
+
+    with side.place:
+        pick_cell(
+            side.marked(drawn),
+            grid=heat.grid,
+            box=shown.box,
+            chosen=best,
+            key=side.key,
+            alt=f"How alike the patches of {stage.picture_name} are to the {heat.fact('query')}",
+            values=heat.values,
+            show_grid=False,
+            on_pick=ask,
+        )
+        show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
+        asked, (row, col) = plain(heat.fact("query") or ""), best
+        st.caption(
+            f"Likest to the **{asked}**: row {row}, column {col}, with a similarity of"
+            f" {heat.values[best]:.3f}."
+        )
+        for note in heat.notes:
+            st.caption(f":material/warning: {note}")
+
+
+def _show_pairs(first: Stage, second: Stage, matches: tuple[Match, ...]) -> None:
+    if not matches:
+        return
+    names = [stage.picture_name for stage in (first, second)]
+    columns = [f"{name} (row, column)" for name in names]
+    if names[0] == names[1]:
+        columns = [f"{side}: {name}" for side, name in zip(("1st", "2nd"), columns, strict=True)]
+    rows = [
+        {
+            "": number,
+            columns[0]: "{}, {}".format(*match.here),
+            columns[1]: "{}, {}".format(*match.there),
+            "cosine similarity": match.similarity,
+        }
+        for number, match in enumerate(matches, 1)
+    ]
+    st.markdown("**Pairs that agree both ways**, by their numbers on the pictures")
+    config = {"cosine similarity": st.column_config.NumberColumn(format="%.3f")}
+    st.dataframe(rows, hide_index=True, column_config=config)

@@ -1,0 +1,211 @@
+"""The view Compare: two of a kind side by side, linked; and patches of two pictures that are alike."""
+
+import numpy as np
+import pytest
+from page_visit import (
+    FAR,
+    FIXED,
+    SHALLOW,
+    calm,
+    picker,
+    png,
+    stand_ins,
+    texts,
+    upload,
+    visit,
+    widget,
+)
+
+import attnviz
+import models
+from attnviz.correspond import best_cell, mutual_matches, similar
+from attnviz.samples import open_sample
+
+HERE, THERE = "compare-here", "compare-there"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A visitor's page, with the view open."""
+    with stand_ins(monkeypatch):
+        at = visit()
+        at.session_state.view = "compare"
+        yield calm(at.run())
+
+
+def seen(picture="cat", name="dinov2-small", size=None, **loaded):
+    vit = models.load(name, **loaded)
+    vit = vit if size is None else vit.at(size)
+    return attnviz.observe(vit, open_sample(picture), fit="aspect" if vit.any_size else "crop")
+
+
+def on(at, key, heat):
+    """Whether a picker shows that map, to the three digits that it says."""
+    said = picker(at, key)["values"]
+    return said == [[f"{value:.3g}" for value in row] for row in heat.values]
+
+
+def choose(at, key, value):
+    control = next(each for each in at.get("button_group") if each.key == key)
+    return calm(control.set_value(value).run())
+
+
+def html(at):
+    return "\n".join(each.proto.body for each in at.get("html"))
+
+
+def said_there(at):
+    return [error.value for error in at.error]
+
+
+def test_another_picture(page):
+    assert on(page, HERE, attnviz.explain(seen()))
+    assert on(page, THERE, attnviz.explain(seen("coffee")))
+    calm(page.selectbox(key="compare_picture").set_value("sample/rocket").run())
+    assert on(page, THERE, attnviz.explain(seen("rocket")))
+    assert "sample/cat" not in page.selectbox(key="compare_picture").options
+    calm(widget(page, "Sample").set_value("rocket").run())  # the same on both sides says nothing
+    assert not on(page, THERE, attnviz.explain(seen("rocket")))
+
+
+def test_ones_own_picture_from_the_tray(page):
+    upload(page, "mine *1*.png", png((48, 32)))
+    calm(widget(page, "Sample").set_value("cat").run())
+    options = page.selectbox(key="compare_picture").options
+    assert options[0] == "mine *1*.png"  # before the samples
+    own = f"own/{page.session_state['tray'][0].digest}"
+    calm(page.selectbox(key="compare_picture").set_value(own).run())
+    assert "**`mine *1*.png`**" in [each.value for each in page.markdown]
+    assert picker(page, THERE)["alt"].endswith("mine *1*.png")
+    python = [block.value for block in page.code if block.language == "python"]
+    assert "cat.jpg" in python[0] and "mine *1*.png" in python[1]
+
+
+def test_another_model_untrained_at_first_and_at_the_same_size(page):
+    choose(page, "compare", "model")
+    assert page.toggle(key="compare_random").value is True
+    assert on(page, HERE, attnviz.explain(seen()))
+    assert "random weights: this map means nothing" in texts(page)
+    calm(page.selectbox(key="compare_model").set_value(SHALLOW).run())
+    calm(page.toggle(key="compare_random").set_value(False).run())
+    heat = attnviz.explain(seen(name=SHALLOW))  # its own last layer, its own default query
+    assert on(page, THERE, heat)
+    (info,) = page.info
+    assert "2 × 3 patches on the first side, 4 × 6 on the second" in info.value
+    assert "no class token: there the mean of all patches asks" in info.value
+    calm(page.slider(key="layer").set_value(1).run())  # which the other has not
+    assert said_there(page) and "layer 1" in said_there(page)[0]
+    assert on(page, HERE, attnviz.explain(seen(), layer=1))
+
+
+def test_a_model_that_cannot_be_loaded_leaves_the_first_side_standing(page):
+    choose(page, "compare", "model")
+    calm(page.selectbox(key="compare_model").set_value(FAR).run())
+    calm(page.toggle(key="compare_random").set_value(False).run())
+    assert said_there(page) == ["The hub is far."]
+    assert on(page, HERE, attnviz.explain(seen()))
+    calm(page.selectbox(key="compare_model").set_value("dinov2-small").run())
+    assert "Both sides are the same" in said_there(page)[0]
+
+
+def test_another_resolution(page):
+    choose(page, "compare", "size")
+    assert on(page, HERE, attnviz.explain(seen()))
+    side = page.select_slider(key="compare_side")
+    calm(side.set_value(128).run())
+    assert on(page, THERE, attnviz.explain(seen(size=(128, 128))))
+    calm(page.selectbox(key="model").set_value(FIXED).run())
+    assert "one size alone" in said_there(page)[0]
+
+
+def test_another_query(page):
+    choose(page, "compare", "query")
+    assert on(page, HERE, attnviz.explain(seen()))
+    assert on(page, THERE, attnviz.explain(seen(), query=(1, 1)))  # the middle of 2 × 3
+    page.session_state["asked/query"] = "mean"  # as its chip does
+    page.session_state["asked"] = (1.0, 1.0)
+    calm(page.run())
+    assert on(page, HERE, attnviz.explain(seen(), query=(0, 0)))
+    assert on(page, THERE, attnviz.explain(seen(), query="mean"))
+    calm(widget(page, "Sample").set_value("coffee").run())  # a place in another picture is none
+    assert picker(page, HERE)["chosen"] is None
+
+
+# (what differs, the place that asks on the first side, the cell that asks on the second)
+PLACES = [
+    ("picture", (440.0, 290.0), [1, 2]),  # of 451 × 300 pixels, where the other has 600 × 400
+    ("picture", (10.0, 290.0), [1, 0]),
+    ("size", (440.0, 290.0), None),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "cell"), PLACES)
+def test_the_patch_at_the_same_place_asks_on_both(page, kind, place, cell):
+    choose(page, "compare", kind)
+    page.session_state["asked"] = place
+    calm(page.run())
+    here, there = picker(page, HERE), picker(page, THERE)
+    across, down = ((key["rows"][1] + 1, key["cols"][1] + 1) for key in (here, there))
+    assert here["chosen"] is not None
+    if cell is not None:
+        assert there["chosen"] == cell
+    shares = [
+        [(at + 0.5) / count for at, count in zip(each["chosen"], grid, strict=True)]
+        for each, grid in ((here, across), (there, down))
+    ]
+    assert np.abs(np.subtract(*shares)).max() < 0.35
+
+
+def test_one_scale_for_both(page):
+    first, second = attnviz.explain(seen()), attnviz.explain(seen("coffee"))
+    assert "shared by 2 maps" not in html(page)
+    calm(page.radio(key="compare_scale").set_value("both").run())
+    low = min(first.values.min(), second.values.min())
+    high = max(first.values.max(), second.values.max())
+    assert html(page).count("shared by 2 maps") == 2
+    assert html(page).count(f"<span>{low:.3g}</span>") == 2
+    assert html(page).count(f"<span>{high:.3g}</span>") == 2
+    choose(page, "method", "pca")
+    assert "have no scale in common" in texts(page)
+    assert "it has no query" in texts(page)
+
+
+def test_a_method_with_a_target_explains_the_same_on_both_sides(page):
+    choose(page, "method", "gradcam")
+    target = page.selectbox(key="target").value
+    heads = [picker(page, key) for key in (HERE, THERE)]
+    assert all(head["values"] for head in heads) and not page.error
+    assert "class" in target
+
+
+def test_which_patches_are_alike(page):
+    choose(page, "compare_shown", "alike")
+    first, second = seen(), seen("coffee")
+    page.session_state["asked"] = (440.0, 10.0)  # row 0, column 2
+    calm(page.run())
+    heat = similar(first, (0, 2), second)
+    assert picker(page, "alike-here")["chosen"] == [0, 2]
+    assert on(page, "alike-there", heat)
+    assert picker(page, "alike-there")["chosen"] == list(best_cell(heat))
+    assert "patch (row 0, column 2) of Cat" in texts(page)
+    matches = mutual_matches(first, second)[:6]
+    table = page.dataframe[0].value
+    assert table["cosine similarity"].tolist() == [match.similarity for match in matches]
+    assert table.iloc[0, 1] == "{}, {}".format(*matches[0].here)
+    # The other way round, as a pick on the second picture does.
+    page.session_state["alike/asks"] = "alike-there"
+    page.session_state["asked/picture"] = (10.0, 390.0)  # row 1, column 0
+    calm(page.run())
+    assert picker(page, "alike-there")["chosen"] == [1, 0]
+    back = similar(second, (1, 0), first)
+    assert on(page, "alike-here", back)
+    assert picker(page, "alike-here")["chosen"] == list(best_cell(back))
+
+
+def test_marks_are_numbered_on_both_pictures(page):
+    choose(page, "compare_shown", "alike")
+    marked = [picker(page, key)["picture"] for key in ("alike-here", "alike-there")]
+    calm(page.slider(key="alike_pairs").set_value(0).run())
+    plain = [picker(page, key)["picture"] for key in ("alike-here", "alike-there")]
+    assert marked[0] != plain[0] and marked[1] != plain[1]
+    assert not page.dataframe
