@@ -1,0 +1,196 @@
+"""What the page's address can say: names of settings, their plain values, and their defaults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import models
+from attnviz.colour import COLORMAPS
+from attnviz.methods import METHODS
+from attnviz.methods.fusion import HEAD_FUSIONS
+from attnviz.methods.options import COMPONENTS
+from attnviz.metrics import METRICS
+from attnviz.samples import SAMPLES
+from attnviz.tokens import Query
+from attnviz.ui import compare_panel, layers_panel, methods_panel
+from attnviz.ui.look_panel import SCALE_WORDS
+from attnviz.ui.method_panel import DIRECTIONS
+from attnviz.ui.model_panel import FIT_WORDS
+from attnviz.ui.other_side import KINDS
+from attnviz.ui.ranking import LAYERS, OFFERED
+from attnviz.ui.target_panel import Wish
+from attnviz.ui.views import VIEWS
+from models.search import search
+from models.timm_names import may_be_drawn
+
+OWN = "own"
+"""In place of a sample's name: a picture of the visitor's, which no link can carry."""
+
+MODEL_S_OWN = object()
+"""A default that every model has for itself."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One widget's value in the address."""
+
+    key: str
+    """Under which the session keeps it."""
+    read: Callable[[str], Any]
+    """From the address; raises ValueError for what it cannot be."""
+    default: Any
+    """What is not written."""
+    write: Callable[[Any], str] = str
+    view: str | None = None
+    """In which view alone it has a say; None: in more than one."""
+
+
+def one_of(values: Collection[str]) -> Callable[[str], str]:
+    """Reads one of these words; ValueError for any other."""
+
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(text)
+        return text
+
+    return read
+
+
+def _number(low: float, high: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
+            raise ValueError(text)
+        return float(text)
+
+    return read
+
+
+def _count(most: int = 9999) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\d{1,5}", text) or int(text) > most:
+            raise ValueError(text)
+        return int(text)
+
+    return read
+
+
+def _word_or_count(words: Collection[str]) -> Callable[[str], str | int]:
+    return lambda text: text if text in words else _count()(text)
+
+
+def _switch(text: str) -> bool:
+    return {"1": True, "0": False}[one_of(("0", "1"))(text)]
+
+
+def _pair(text: str) -> tuple[int, int]:
+    first, second = map(_count(), text.split("-"))
+    return first, second
+
+
+def _model(text: str) -> str:
+    known = text in models.MODELS or (text in search(text) and may_be_drawn(text))
+    if not known:
+        raise ValueError(text)
+    return text
+
+
+def two(pair: tuple[int, int]) -> str:
+    """Two numbers, as a patch or a span of layers is written."""
+    return f"{pair[0]}-{pair[1]}"
+
+
+def _bit(on: bool) -> str:
+    return str(int(on))
+
+
+def _component(text: str) -> str | int:
+    return text if text == "all" else _count(COMPONENTS - 1)(text)
+
+
+def _several(values: Collection[str]) -> Callable[[str], list[str]]:
+    return lambda text: [one_of(values)(name) for name in text.split(",")]
+
+
+def _other_sample(text: str) -> str:
+    return f"sample/{one_of(SAMPLES)(text)}"
+
+
+def _sample_name(chosen: str) -> str:
+    """Of a picture of the visitor's own, nothing that a link could bring back."""
+    kind, _, name = chosen.partition("/")
+    return name if kind == "sample" else OWN
+
+
+def _choice(key: str, values: Collection[str], default: Any) -> Setting:
+    return Setting(key, one_of(values), default)
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "view": _choice("view", VIEWS, next(iter(VIEWS))),
+    "model": Setting("model", _model, next(iter(models.MODELS))),
+    "random": Setting("random", _switch, False, _bit),
+    "size": Setting("side", _count(), MODEL_S_OWN),
+    "fit": _choice("fit", FIT_WORDS, MODEL_S_OWN),
+    "method": _choice("method", METHODS, "attention"),
+    "layer": Setting("layer", _count(), MODEL_S_OWN),
+    "head": Setting("head", _word_or_count(HEAD_FUSIONS), "mean"),
+    "direction": _choice("direction", DIRECTIONS, "from"),
+    "layers": Setting("span", _pair, MODEL_S_OWN, two),
+    "fusion": _choice("fusion", HEAD_FUSIONS, "mean"),
+    "residual": Setting("residual", _number(0, 1), 0.5, "{:g}".format),
+    "discard": Setting("discard_ratio", _number(0, 0.95), 0.0, "{:g}".format),
+    "discarded": _choice("discard", ("row", "global"), "row"),
+    "pool": Setting("pool", _count(), METHODS["flow"].options["pool"].default),
+    "one_head": Setting("one_head", _count(), None),
+    "component": Setting("component", _component, "all"),
+    "opacity": Setting("alpha", _number(0, 1), 0.5, "{:g}".format),
+    "colours": _choice("colormap", COLORMAPS, next(iter(COLORMAPS))),
+    "smooth": Setting("smooth", _switch, False, _bit),
+    "scale": _choice("scale", SCALE_WORDS, "own"),
+    "clip": Setting("clip", _switch, False, _bit),
+    "film_scale": _choice(
+        "film_scale", layers_panel.SCALE_WORDS, next(iter(layers_panel.SCALE_WORDS))
+    ),
+    "methods": Setting("methods", _several(METHODS), [*methods_panel.FIRST], ",".join),
+    "methods_scale": _choice("methods_scale", methods_panel.SCALE_WORDS, "own"),
+    "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
+    "highest": Setting("sort_high", _switch, False, _bit),
+    "metric": _choice("metric", METRICS, next(iter(METRICS))),
+    "mass": Setting("mass", _number(0.05, 0.95), 0.6, "{:g}".format),
+    "compare": _choice("compare", KINDS, next(iter(KINDS))),
+    "shown": _choice("compare_shown", compare_panel.SHOWN, "maps"),
+    "both": _choice("compare_scale", compare_panel.SCALE_WORDS, "own"),
+    "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, "compare"),
+    "with_model": Setting("compare_model", _model, None, view="compare"),
+    "with_random": Setting("compare_random", _switch, None, _bit, "compare"),
+    "with_size": Setting("compare_side", _count(), None, view="compare"),
+}
+"""Name in the address → setting. What is neither here nor a picture, a query or a target cannot be
+set by a link."""
+
+
+def query_of(text: str) -> Query:
+    """A patch as row-column, or a token's name; whether there is such a one is seen later."""
+    if re.fullmatch(r"\d{1,4}-\d{1,4}", text):
+        return _pair(text)
+    if not re.fullmatch(r"[a-z]{1,9}\d{0,3}", text):
+        raise ValueError(text)
+    return text
+
+
+def target_of(text: str) -> Wish | None:
+    """A target as its kind and what it names; "" for none."""
+    kind, _, what = text.partition("-")
+    match kind:
+        case "":
+            return None
+        case "class":
+            return "class", _count(99_999)(what)
+        case "token":
+            return "token", query_of(what)
+        case "sample":
+            return "sample", one_of(SAMPLES)(what)
+    raise ValueError(text)
