@@ -24,7 +24,8 @@ BROWSER_READY := $(if $(CHROMIUM),,$(VENV)/.browser-$(call sum,requirements-dev.
 
 # Two workers of one thread each; a file stays on one of them, so that what its tests share (a
 # server, a model) is made once. In CI a skipped test is a failed one.
-TEST_ENV   := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(if $(CI),ATTNVIZ_REQUIRE_ALL=1)
+# What the browser tests saw is kept in artifacts/pictures, to be looked at.
+TEST_ENV   := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 ATTNVIZ_PICTURES=artifacts/pictures $(if $(CI),ATTNVIZ_REQUIRE_ALL=1)
 WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 

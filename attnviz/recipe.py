@@ -14,8 +14,9 @@ from attnviz.record import AttentionRecord
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
 
-Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness"]
-"""One map, every head's, every layer's, head metrics, the mass mask, or the test of a map."""
+Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness", "patches"]
+"""One map, every head's, every layer's, head metrics, the mass mask, the test of a map, or what the
+model saw."""
 
 Aim = tuple[Literal["class", "token", "picture"], Any]
 """What gradients are of: a class by its number, or likeness to a token or to another picture."""
@@ -82,7 +83,7 @@ def recipe_of(
     usual = {each.name: each.default for each in fields(paper)}
     drawn = {name: value for name, value in (drawing or {}).items() if value != usual[name]}
     kept = {name: value for name, value in (extra or {}).items() if TEST.get(name) != value}
-    if kind == "metrics":
+    if kind in ("metrics", "patches"):
         return Recipe(source=source, kind=kind)
     if kind in ("heads", "film"):
         asked = {name: value for name, value in (options or {}).items() if name != "layer"}

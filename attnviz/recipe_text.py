@@ -30,7 +30,7 @@ def command_of(recipe: Recipe, output: str | None = None) -> str | None:
 
     `output` is the file that it writes, else one of `MAKES`.
     """
-    if recipe.kind == "metrics":
+    if recipe.kind in ("metrics", "patches"):
         return None
     if recipe.kind == "heads":
         numbers = " ".join(map(str, range(recipe.heads)))
@@ -154,6 +154,14 @@ def _metrics(recipe: Recipe) -> list[str]:
     ]
 
 
+def _patches(recipe: Recipe) -> list[str]:
+    return [
+        "pixels = obs.view.pixels  # height × width × 3: what the model saw",
+        "obs.view.box  # where that lies in the picture: left, top, right, bottom",
+        "obs.layout.prefix, obs.layout.grid  # tokens without a place, rows × columns of patches",
+    ]
+
+
 def _mask(recipe: Recipe) -> list[str]:
     share = recipe.extra.get("mass", 0.6)
     return [
@@ -181,6 +189,7 @@ _ASKING = {
     "metrics": _metrics,
     "mask": _mask,
     "faithfulness": _faithfulness,
+    "patches": _patches,
 }
 
 

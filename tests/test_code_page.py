@@ -22,6 +22,7 @@ from attnviz.explain import Explanation
 from attnviz.film import Film
 from attnviz.recipe import Source
 from attnviz.ui.code_panel import source_of
+from attnviz.ui.methods_panel import FIRST
 from attnviz.ui.model_choice import Choice
 
 ROOT = Path(__file__).parents[1]
@@ -75,6 +76,18 @@ def test_every_view_prints_what_makes_its_array(page):
     calm(page.slider(key="mass").set_value(0.3).run())
     kept = attnviz.mass_mask(heat.values, 0.3).kept
     np.testing.assert_array_equal(run(page)["mask"].kept, kept)
+    open_view(page, "methods")
+    lines = [element.value for element in page.code]
+    assert lines[-1].count("python -m attnviz samples/cat.jpg") == len(lines) - 1 == len(FIRST)
+    for method, each in zip(FIRST, lines, strict=False):
+        names = {}
+        exec(each, names)
+        expected = attnviz.explain(record, method, query="cls").values
+        np.testing.assert_array_equal(names["heat"].values, expected)
+    open_view(page, "patches")
+    np.testing.assert_array_equal(run(page)["pixels"], record.view.pixels)
+    open_view(page, "export")
+    np.testing.assert_array_equal(run(page)["heat"].values, heat.values)
     open_view(page, "trust")
     assert "--steps 8 --orders 3" in code(page)[1] and "steps=8, orders=3" in code(page)[0]
 

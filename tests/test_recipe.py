@@ -206,6 +206,12 @@ def test_head_metrics(project):
     assert command_of(recipe) is None
 
 
+def test_what_the_model_saw(project):
+    recipe = recipe_of(record(), SOURCE, "patches")
+    np.testing.assert_array_equal(run_python(recipe)["pixels"], record().view.pixels)
+    assert command_of(recipe) is None
+
+
 def test_a_mask(project):
     recipe = recipe_of(record(), SOURCE, "mask", "rollout", query=(1, 1), extra={"mass": 0.45})
     expected = attnviz.explain(record(), "rollout", query=(1, 1)).values

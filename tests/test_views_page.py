@@ -28,9 +28,9 @@ def values_of(page, key):
 def test_every_view_opens_with_every_kind_of_query(page, view, query):
     open_view(page, view)
     if any(each.label == "Who asks" for each in page.pills):
-        if query is None:
+        if query is None and view != "compare":  # it has no fields for rows and columns
             calm(widget(page, "Row").set_value(1).run())
-        else:
+        elif query is not None:
             calm(widget(page, "Who asks").set_value(query).run())
     assert not page.error
 

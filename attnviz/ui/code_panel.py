@@ -22,18 +22,19 @@ from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 
 
-def show_code(recipe: Recipe) -> None:
+def show_code(*recipes: Recipe) -> None:
     """The lines of Python and, where there is one, the command; folded away at first."""
     with st.expander("Show me the code", icon=":material/code:"):
-        own = not recipe.source.picture.startswith("samples/")
+        own = not recipes[0].source.picture.startswith("samples/")
         st.caption(
             "The same numbers outside this page. Run it in the folder of attnviz"
             + (", with your picture there under this name." if own else ".")
         )
-        st.code(python_of(recipe), language="python", wrap_lines=True)
-        if (command := command_of(recipe)) is not None:
+        for recipe in recipes:
+            st.code(python_of(recipe), language="python", wrap_lines=True)
+        if commands := [command for each in recipes if (command := command_of(each)) is not None]:
             st.caption("Or on the command line; a file that ends in .npz holds the numbers:")
-            st.code(command, language="bash", wrap_lines=True)
+            st.code("\n".join(commands), language="bash", wrap_lines=True)
 
 
 def recipe_on(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from attnviz import export
@@ -11,8 +13,8 @@ from attnviz.ui.one_map import MapAsked
 from attnviz.ui.stage import Stage
 
 
-def show_export(stage: Stage, wanted: MapAsked) -> None:
-    """Its widgets, a preview of the very file, and the button that hands it over."""
+def show_export(stage: Stage, wanted: MapAsked) -> dict[str, Any]:
+    """Its widgets, a preview of the very file, and the button; gives the options of the figure."""
     heat = wanted.compute()
     scale = wanted.scale(heat)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -47,3 +49,4 @@ def show_export(stage: Stage, wanted: MapAsked) -> None:
         f"{export.file_stem(heat)}{suffix}",
         mime,
     )
+    return options

@@ -14,7 +14,9 @@ from attnviz.methods import METHODS
 from attnviz.ranks import agreement, ranked
 from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar
+from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.go_to import go_to_method
+from attnviz.ui.map_panel import sentence
 from attnviz.ui.method_panel import Ask
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import pick_cell, picked_cell
@@ -62,6 +64,10 @@ def show_methods(stage: Stage) -> None:
     if any(METHODS[name].needs_gradient for name in names):
         aimed[True] = aim(stage)
     heats: dict[str, Explanation] = {}
+    recipes = [
+        recipe_on(stage, "map", name, request=aimed[METHODS[name].needs_gradient][0])
+        for name in names
+    ]
     with stage.beside_picture(0.3):
         st.subheader(f"What each method makes of the {stage.asker}", anchor=False)
         for start in range(0, len(names), ACROSS):
@@ -72,6 +78,7 @@ def show_methods(stage: Stage) -> None:
                 if heat is not None and not heat.in_colour:
                     heats[METHODS[name].label] = heat
         _show_agreement(heats)
+    show_code(*recipes)
 
 
 def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
@@ -106,7 +113,7 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
         st.caption(legend(heat, interpolation=look.interpolation)[1])
     else:
         show_bar(scale, look.colormap, unit=drawn.unit, values=drawn.drawn)
-    st.caption(wanted.method.summary)
+    st.caption(f"{wanted.method.summary} {sentence(heat, on_map)}")
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
     return heat

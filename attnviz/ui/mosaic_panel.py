@@ -10,8 +10,10 @@ import streamlit as st
 from einops import rearrange
 from jaxtyping import Bool, Float
 
+from attnviz.methods import METHODS
 from attnviz.mosaic import mosaic, tiles_there
-from attnviz.scale import Scale
+from attnviz.scale import Scale, choose_scale
+from attnviz.ui.bar import show_bar, show_own_bars
 from attnviz.ui.go_to import go_to_head
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
@@ -24,6 +26,8 @@ HEIGHT = 800
 """And as high as one can look at at once."""
 
 GAP = 2
+
+UNIT = METHODS["attention"].unit
 
 
 def columns_for(layers: int, heads: int, tile: tuple[int, int]) -> int:
@@ -109,6 +113,7 @@ def show_mosaic(
             hint="Here a patch of a tile is smaller than a pixel: open a head to see every patch.",
             on_pick=lambda: _open_picked(laid),
         )
+        _show_scale(tiles[there], look, shared)
 
 
 @dataclass(frozen=True)
@@ -206,6 +211,15 @@ def row_names(heads: int, columns: int, lines: int) -> list[str]:
     firsts = [divmod(i * columns, heads) for i in range(lines)]
     last = columns - 1
     return [f"L{layer} H{head}" + (f"–{head + last}" if last else "") for layer, head in firsts]
+
+
+def _show_scale(tiles: Float[np.ndarray, "tile row col"], look: Look, shared: Scale | None) -> None:
+    """The colours' numbers: of all tiles, or from where to where each one's run."""
+    if shared:
+        show_bar(shared, look.colormap, unit=UNIT, values=tiles)
+    else:
+        scales = [choose_scale(tile, clip=look.clip) for tile in tiles]
+        show_own_bars(scales, look.colormap, unit=UNIT, of="tile")
 
 
 def _open_picked(laid: _Layout) -> None:

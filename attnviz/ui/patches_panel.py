@@ -8,6 +8,7 @@ from PIL import Image
 from attnviz.contract import Fit
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
+from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.stage import Stage
 
@@ -36,6 +37,7 @@ def show_patches(stage: Stage) -> None:
     with right:
         _show_tokens(record, stage.query)
     _show_layers(record)
+    show_code(recipe_on(stage, "patches"))
 
 
 def _show_seen(stage: Stage) -> None:

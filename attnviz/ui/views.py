@@ -87,7 +87,8 @@ def _layers(stage: Stage) -> None:
 def _export(stage: Stage) -> None:
     wanted = ask_for_map(stage)
     with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
-        show_export(stage, wanted)
+        options = show_export(stage, wanted)
+    _show_code(stage, "map", wanted, drawing=options)
 
 
 def _heads(stage: Stage) -> None:
