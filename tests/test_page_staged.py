@@ -176,6 +176,39 @@ def test_heads_that_a_layer_has_not_are_empty_not_counted_and_not_picked(page):
     assert picker(page, "mosaic")["empty"] is None and "3 × 3 heads" in texts(page)
 
 
+def test_a_head_that_a_layer_has_not_is_missed_and_comes_back(page):
+    said = "You chose head 3; there is only head 0 here, so all heads' mean is shown."
+    choose_model(page, STAGED)
+    calm(page.selectbox(key="head").set_value(3).run())
+    calm(page.slider(key="layer").set_value(1).run())
+    assert page.selectbox(key="head").value == "mean" and said in texts(page)
+    calm(page.run())
+    assert said in texts(page)
+    calm(page.slider(key="layer").set_value(2).run())
+    assert page.selectbox(key="head").value == 3 and "You chose" not in texts(page)
+    calm(page.slider(key="layer").set_value(0).run())
+    calm(page.selectbox(key="head").set_value("max").run())  # another choice: that one fits
+    assert "You chose head" not in texts(page)
+    calm(page.slider(key="layer").set_value(3).run())
+    assert page.selectbox(key="head").value == "max"
+    calm(page.selectbox(key="head").set_value(3).run())
+    choose_model(page, DISTILLED)
+    assert "there are only heads 0 to 2 here, so all heads' mean" in texts(page)
+    open_view(page, "layers")
+    assert "there are only heads 0 to 2 here, so all heads' mean" in texts(page)
+
+
+def test_a_head_whose_values_are_weighted_is_one_of_that_layer(page):
+    method(page, "value_weighted")
+    choose_model(page, STAGED)
+    calm(page.selectbox(key="one_head").set_value(2).run())
+    calm(page.slider(key="layer").set_value(1).run())
+    said = "You chose head 2; there is only head 0 here, so all are added."
+    assert page.selectbox(key="one_head").value is None and said in texts(page)
+    calm(page.slider(key="layer").set_value(2).run())
+    assert page.selectbox(key="one_head").value == 2 and "You chose" not in texts(page)
+
+
 def test_similarity_to_a_patch_is_hinted_at_until_one_is_picked(page):
     hint = "Pick a patch, and the similarity to it can be explained too."
     assert hint not in texts(page)

@@ -19,12 +19,20 @@ class _Shown:
     owner: object
 
 
-def settle(key: str, default: Any, fits: Callable[[Any], bool], owner: object) -> Any | None:
+def settle(
+    key: str,
+    default: Any,
+    fits: Callable[[Any], bool],
+    owner: object,
+    *,
+    strict: bool = False,
+) -> Any | None:
     """Before a widget is drawn, give it what was chosen by hand where that fits, else the default.
 
     What differs from what the page gave the widget last is a choice by hand, whoever made it; the
     default, chosen again, is none. `owner` is the model: what was chosen with this one stays, for
-    the page then says what is wrong with it. Gives the choice that did not fit, or None.
+    the page then says what is wrong with it; with `strict` only what fits does. Gives the choice
+    that did not fit, or None.
     """
     state = st.session_state
     shown: _Shown | None = state.get(f"{key}/given")
@@ -34,7 +42,7 @@ def settle(key: str, default: Any, fits: Callable[[Any], bool], owner: object) -
         if value == default and (shown is None or shown.owner == owner):
             state[f"{key}/hand"] = None
     hand: _Shown | None = state.get(f"{key}/hand")
-    kept = hand is not None and (hand.owner == owner or fits(hand.value))
+    kept = hand is not None and ((hand.owner == owner and not strict) or fits(hand.value))
     wanted = hand.value if hand is not None and kept else default
     # What is so already is not sent anew; but a slider of another length is another widget, which
     # would begin with what it held when it was last shown.

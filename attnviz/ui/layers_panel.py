@@ -18,9 +18,10 @@ from attnviz.strip import reach
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
 from attnviz.ui.go_to import go_to_layer
+from attnviz.ui.head_choice import choose_head
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import reveal_map
-from attnviz.ui.method_panel import choose_direction, choose_head
+from attnviz.ui.method_panel import choose_direction
 from attnviz.ui.player import Caption, frame_size, picked_frame, play
 from attnviz.ui.stage import Stage
 
@@ -34,7 +35,7 @@ _WORDS = {"from": "What the {} attends to", "to": "Who attends to the {}"}
 def show_layers(stage: Stage) -> None:
     """The query's map in every layer: played, as a strip whose layers open, and as files."""
     left, right = st.columns(2, gap="medium")
-    head = choose_head(max(layer.heads for layer in stage.record.layers), left)
+    head = choose_head(max(layer.heads for layer in stage.record.layers), left, left)
     asked: dict[str, Any] = {"direction": choose_direction(right)}
     asked |= {"head": None, "head_fusion": head} if head in HEAD_FUSIONS else {"head": head}
     own = _choose_scale()

@@ -18,6 +18,7 @@ from attnviz.methods.options import COMPONENTS
 from attnviz.methods.span import layers_between
 from attnviz.record import AttentionRecord
 from attnviz.ui.by_hand import owner_of, settle
+from attnviz.ui.head_choice import choose_head, choose_one_head
 
 POOLS = (8, 14, 20, 28)
 """Sides of the grids that patches can be pooled to."""
@@ -64,27 +65,10 @@ def choose_method(record: AttentionRecord) -> Ask:
     return Ask(method, _WIDGETS.get(method, _plain)(method, record, left, right))
 
 
-def choose_head(heads: int, place: Place) -> int | str:
-    """One of so many heads by its number, or a fusion of all by its name."""
-    choices = [*HEAD_FUSIONS, *range(heads)]
-    _within("head", choices, "mean")
-    chosen: int | str = place.selectbox(
-        "Head",
-        choices,
-        key="head",
-        help="Each layer has several heads, each with weights of its own. *All heads* are made one "
-        "map, patch by patch (head fusion): by the mean of their weights, the highest or the "
-        "lowest.",
-        persist_state="session",
-        format_func=lambda head: f"all heads, {head}" if head in HEAD_FUSIONS else f"head {head}",
-    )
-    return chosen
-
-
 def _attention(_: str, record: AttentionRecord, left: Place, right: Place) -> dict[str, Any]:
     layer = _choose_layer(record, left)
     line = right.container(horizontal=True, vertical_alignment="bottom")
-    head = choose_head(record.layers[layer].heads, line)
+    head = choose_head(record.layers[layer].heads, line, right)
     chosen = {"layer": layer, "direction": _choose_direction(record, layer, line)}
     if head in HEAD_FUSIONS:
         return chosen | {"head": None, "head_fusion": head}
@@ -221,15 +205,8 @@ def _plain(method: str, record: AttentionRecord, left: Place, right: Place) -> d
         if name == "layer":
             chosen[name] = _choose_layer(record, left)
         elif name == "head":
-            heads = range(min(layer.heads for layer in record.layers))
-            _within("one_head", [None, *heads], None)
-            chosen[name] = right.selectbox(
-                "Head",
-                [None, *heads],
-                key="one_head",
-                persist_state="session",
-                format_func=lambda head: "all heads, added" if head is None else f"head {head}",
-            )
+            layers = record.layers if "layer" not in chosen else [record.layers[chosen["layer"]]]
+            chosen[name] = choose_one_head(min(layer.heads for layer in layers), right)
         elif name == "first_layer":
             chosen["first_layer"], chosen["last_layer"] = _choose_span(record, left)
     return chosen
