@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-from PIL import Image
 from timm.data import resolve_data_config
 from timm.layers import AttentionPoolLatent, LayerNorm, LayerNorm2d
 from timm.models import get_arch_pretrained_cfgs
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View
+from attnviz.contract import AttentionSite, Prediction, Readout
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
+from models.fitted import Fitted
 from models.labels import class_names, imagenet_subset, top_classes
-from models.locks import lock_of
-from models.preprocess import Recipe, noise, require_input, view_of_input, view_of_picture
-from models.sizes import Size, as_size
+from models.preprocess import Recipe, noise
+from models.sizes import Size
 from models.timm_attention import sites_of
 from models.timm_families import FAMILIES
 from models.timm_family import Family, prefix_of
 
 
 @dataclass(frozen=True, eq=False)
-class TimmViT:
+class TimmViT(Fitted):
     """A model of one of `timm_families.FAMILIES` that is ready to be observed."""
 
     module: nn.Module
@@ -37,32 +34,10 @@ class TimmViT:
     image_size: Size
     recipe: Recipe
 
-    def at(self, image_size: object) -> TimmViT:
-        """The same model, module and lock, with pictures fitted to another size.
-
-        `image_size` is a number or (rows, cols), in pixels.
-
-        Raises:
-            BadOption: it is no such size, no multiple of the patch, or the model takes only one.
-        """
-        size = as_size(image_size)
-        self.layout(*size)
-        return replace(self, image_size=size)
-
     @property
     def any_size(self) -> bool:
         """Whether any multiple of the patch will do; otherwise only one size does."""
         return self._family.any_size(self.module)
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """The module's own, re-entrant."""
-        return lock_of(self.module)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights lie."""
-        return next(self.module.parameters()).device
 
     @property
     def sites(self) -> tuple[AttentionSite, ...]:
@@ -139,30 +114,6 @@ class TimmViT:
             return "make it with dynamic_img_size=True, or resize"
         return "resize the picture, or load the model with image_size=(rows, cols)"
 
-    def view(self, image: Image.Image, fit: str) -> View:
-        """Fit a picture to the model's size, or with `aspect` to as many patches as that has.
-
-        Raises:
-            BadOption: `aspect`, but the model takes only one size.
-            UnknownName: there is no such `fit`.
-        """
-        step = self.step_size if self.any_size else None
-        view = view_of_picture(
-            image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
-        )
-        return replace(view, tensor=self._to_device(view.tensor))
-
-    def view_of_tensor(self, tensor: Tensor) -> View:
-        """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
-
-        Raises:
-            BadOption: it has another shape or type, is not finite, or does not suit the model.
-        """
-        require_input(tensor)
-        self.layout(*tensor.shape[2:])
-        view = view_of_input(tensor, self.recipe)
-        return replace(view, tensor=self._to_device(tensor))
-
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass."""
         output: Tensor = self.module(pictures)
@@ -205,9 +156,6 @@ class TimmViT:
             return set()
         configs = get_arch_pretrained_cfgs(architecture).values()
         return {config.num_classes for config in configs if not imagenet_subset(config.num_classes)}
-
-    def _to_device(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to(self.device, next(self.module.parameters()).dtype)
 
 
 def _pooler(pool: AttentionPoolLatent) -> AttentionSite:

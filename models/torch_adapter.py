@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-import torch
-from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View
+from attnviz.contract import AttentionSite, Prediction, Readout
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from models import (
@@ -20,10 +17,10 @@ from models import (
     torchvision_modules,
     vit_pytorch_modules,
 )
+from models.fitted import Fitted
 from models.labels import top_classes
-from models.locks import lock_of
-from models.preprocess import Recipe, noise, require_input, view_of_input, view_of_picture
-from models.sizes import Size, as_size, require_multiples
+from models.preprocess import Recipe, noise
+from models.sizes import Size, require_multiples
 from models.torch_plan import Asked, Plan, named, probe_size
 
 PLANS: Mapping[str, Callable[[nn.Module, str, Asked], Plan | None]] = {
@@ -51,7 +48,7 @@ def plan_of(module: nn.Module, name: str, asked: Asked) -> Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class TorchViT:
+class TorchViT(Fitted):
     """A module that is ready to be observed, by a plan of it."""
 
     module: nn.Module
@@ -61,18 +58,6 @@ class TorchViT:
     recipe: Recipe
     plan: Plan
     random: bool = False
-
-    def at(self, image_size: object) -> TorchViT:
-        """The same model, module and lock, with pictures fitted to another size.
-
-        `image_size` is a number or (rows, cols), in pixels.
-
-        Raises:
-            BadOption: it is no such size, no multiple of the patch, or the model takes only one.
-        """
-        size = as_size(image_size)
-        self.layout(*size)
-        return replace(self, image_size=size)
 
     @property
     def any_size(self) -> bool:
@@ -88,16 +73,6 @@ class TorchViT:
     def step_size(self) -> Size:
         """(rows, cols) in pixels that sizes are multiples of."""
         return self.plan.patch
-
-    @property
-    def lock(self) -> AbstractContextManager[object]:
-        """The module's own, re-entrant."""
-        return lock_of(self.module)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights lie."""
-        return self._like.device
 
     @property
     def sites(self) -> tuple[AttentionSite, ...]:
@@ -129,30 +104,6 @@ class TorchViT:
         require_multiples((height, width), self.patch_size)
         return self.plan.layout((height, width))
 
-    def view(self, image: Image.Image, fit: str) -> View:
-        """Fit a picture to the model's size, or with `aspect` to as many patches as that has.
-
-        Raises:
-            BadOption: `aspect`, but the model takes only one size.
-            UnknownName: there is no such `fit`.
-        """
-        step = self.step_size if self.any_size else None
-        view = view_of_picture(
-            image, fit, name=self.name, size=self.image_size, step=step, recipe=self.recipe
-        )
-        return replace(view, tensor=self._to_device(view.tensor))
-
-    def view_of_tensor(self, tensor: Tensor) -> View:
-        """A ready input, (1, 3, rows, cols) and normalised; its box is the input itself.
-
-        Raises:
-            BadOption: it has another shape or type, is not finite, or does not suit the model.
-        """
-        require_input(tensor)
-        self.layout(*tensor.shape[2:])
-        view = view_of_input(tensor, self.recipe)
-        return replace(view, tensor=self._to_device(tensor))
-
     def run(self, pictures: Tensor) -> Tensor:
         """The module's own forward pass, and what stands for its output."""
         return self.plan.run(pictures)
@@ -166,10 +117,3 @@ class TorchViT:
     def predictions(self, output: Tensor) -> tuple[Prediction, ...]:
         """The five most probable classes; empty where there are none."""
         return top_classes(output, self.classes)
-
-    @property
-    def _like(self) -> Tensor:
-        return next(self.module.parameters(), torch.empty(0))
-
-    def _to_device(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to(self._like.device, self._like.dtype)

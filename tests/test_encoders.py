@@ -21,6 +21,7 @@ from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from tests import test_pooled
 from tests.planting import what_changed
+from tests.random_models import picture, random_module
 
 PLAIN = {"patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 2}
 GEMMA = {
@@ -76,16 +77,7 @@ MODELS = {
 def small(name: str):
     """One of `MODELS`, random, wrapped, and for pictures of the size in the table."""
     make, size, *_ = MODELS[name]
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        module = make().eval()
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
-    return models.wrap(module).at(size)
-
-
-def picture(vit):
-    return torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(0))
+    return models.wrap(random_module(make, 0.2)).at(size)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,6 +27,7 @@ import models
 from attnviz.errors import BadOption, UnknownName
 from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
+from tests.random_models import picture, random_module
 
 SMALL = {
     "img_size": (32, 48),
@@ -115,17 +116,7 @@ FAMILIES = {
 
 def small(name: str, std: float = 0.25):
     """One of `FAMILIES`, random, its maps far from uniform, and wrapped."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        module = FAMILIES[name][0]().eval()
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=std)
-    return models.wrap(module)
-
-
-def picture(vit, seed: int = 0) -> torch.Tensor:
-    """A normalised input of the model's own size."""
-    return torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(seed))
+    return models.wrap(random_module(FAMILIES[name][0], std))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

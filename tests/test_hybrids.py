@@ -33,6 +33,7 @@ from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from attnviz.windows import in_windows, on_grid
 from models.timm_names import resolve
+from tests.random_models import seen_by
 
 LEVIT = {"embed_dim": (16, 24, 32), "key_dim": 8, "depth": (1, 1, 1), "num_heads": (2, 3, 4)}
 SMALL = {"num_classes": 5}
@@ -138,9 +139,7 @@ def seen(name: str, **options):
 
 
 def observed(name: str, **options):
-    vit = small(name)
-    x = torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(0))
-    return vit, x, attnviz.observe(vit, x, **options)
+    return seen_by(small(name), **options)
 
 
 seen_plain = cache(observed)

@@ -19,6 +19,7 @@ import attnviz
 import models
 from attnviz.verify import verify
 from tests.planting import what_changed
+from tests.random_models import picture, random_module
 
 SWIN = {
     "img_size": (64, 96), "embed_dim": 8, "depths": (2, 2), "num_heads": (2, 2), "num_classes": 5,
@@ -57,18 +58,10 @@ MODELS = {
 
 def small(name):
     """One of `MODELS`, random and wrapped, for 96 × 160 pixels where it does not say."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        module = MODELS[name]().eval()
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
+    module = random_module(MODELS[name], 0.2)
     if name == "TinyViT":
         module.pretrained_cfg = {"input_size": (3, 96, 160)}
     return models.wrap(module)
-
-
-def picture(vit):
-    return torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(0))
 
 
 def whole(one, other, grid):

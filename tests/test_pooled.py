@@ -15,6 +15,7 @@ from attnviz.tokens import TokenLayout
 from attnviz.verify import verify
 from models.timm_hiera import unrolled
 from tests.planting import what_changed
+from tests.random_models import random_module, seen_by
 
 MVIT = {
     "depths": (1, 2), "embed_dim": (8, 16), "num_heads": (1, 2), "stride_q": ((1, 1), (2, 2)),
@@ -45,19 +46,12 @@ MODELS = {
 
 def small(name: str):
     """One of `MODELS`, random, and wrapped; for pictures of 64 × 96 pixels where it takes any."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        module = MODELS[name][0]().eval()
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=0.2)
-    vit = models.wrap(module)
+    vit = models.wrap(random_module(MODELS[name][0], 0.2))
     return vit.at((64, 96)) if vit.any_size else vit
 
 
 def seen(name: str, **options):
-    vit = small(name)
-    x = torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(0))
-    return vit, x, attnviz.observe(vit, x, **options)
+    return seen_by(small(name), **options)
 
 
 @pytest.mark.parametrize("name", MODELS)

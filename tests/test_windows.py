@@ -29,6 +29,7 @@ from attnviz.verify import verify
 from attnviz.windows import in_windows
 from models.cells import windows
 from tests import oracles
+from tests.random_models import random_module, seen_by
 
 STAGES = {"depths": (2, 2), "num_heads": (2, 4), "num_classes": 5}
 SWIN = {"img_size": (64, 96), "embed_dim": 12, **STAGES}
@@ -69,18 +70,11 @@ MODELS = {
 
 def small(name: str):
     """One of `MODELS`, random, and wrapped."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        module = MODELS[name][0]().eval()
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter, std=0.15)
-    return models.wrap(module)
+    return models.wrap(random_module(MODELS[name][0], 0.15))
 
 
 def seen(name: str, **options):
-    vit = small(name)
-    x = torch.randn(1, 3, *vit.image_size, generator=torch.Generator().manual_seed(0))
-    return vit, x, attnviz.observe(vit, x, **options)
+    return seen_by(small(name), **options)
 
 
 @pytest.mark.parametrize("name", MODELS)
