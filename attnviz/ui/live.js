@@ -71,7 +71,8 @@ function draw() {
   const drawn = drawnOf(values, look);
   if (!drawn.length) return rest(look.words.silent.replace("{place}", place));
   const scale = scaleOf(values, drawn, look.scale);
-  paint(canvasOn(over), picture, values, scale, look);
+  paint(partOf(over, "canvas", "img"), picture, values, scale, look);
+  echo(at.name === look.over ? under : over, look, patch);
   say(line, look.words.now.replace("{place}", place).replace("{range}", range(drawn)));
 }
 
@@ -81,9 +82,8 @@ function rest(words) {
 }
 
 function hide() {
-  const canvas = own.drawnOn && surfaceOf(own.drawnOn)?.querySelector("canvas");
-  if (canvas) canvas.hidden = true;
-  own.drawnOn = null;
+  for (const part of own.shown ?? []) part.hidden = true;
+  own.shown = null;
 }
 
 const say = (line, words) => line.textContent !== words && (line.textContent = words);
@@ -95,7 +95,8 @@ function range(drawn) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  const short = (value) => String(Number(value.toPrecision(3)));
+  const short = (value) =>
+    value && Math.abs(value) < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(3)));
   return low === high ? short(low) : `${short(low)} to ${short(high)}`;
 }
 
@@ -115,13 +116,26 @@ function surfaceOf(name) {
   return null;
 }
 
-function canvasOn(surface) {
-  let canvas = surface.querySelector("canvas");
-  if (!canvas) {
-    canvas = document.createElement("canvas");
-    surface.querySelector("img").after(canvas);
-  }
-  return canvas;
+// The surface's own canvas, or the mark of a patch: made where there is none yet.
+function partOf(surface, kind, before) {
+  const found = surface.querySelector(kind);
+  if (found) return found;
+  const made = document.createElement(kind);
+  surface.querySelector(before).after(made);
+  return made;
+}
+
+// The patch that is pointed at in one picture, outlined in the other; grids that differ have none.
+function echo(surface, { places, over, grid: [rows, cols], box, size }, [row, col]) {
+  const mark = partOf(surface, "ins", "svg");
+  const [left, top, right, bottom] = box;
+  const across = (share) => `${(100 * (left + (right - left) * share)) / size[0]}%`;
+  const down = (share) => `${(100 * (top + (bottom - top) * share)) / size[1]}%`;
+  mark.style.inset = `${down(row / rows)} auto auto ${across(col / cols)}`;
+  mark.style.width = `${(100 * (right - left)) / cols / size[0]}%`;
+  mark.style.height = `${(100 * (bottom - top)) / rows / size[1]}%`;
+  mark.hidden = places[over].named !== null;
+  own.shown.push(mark);
 }
 
 function paint(canvas, picture, values, scale, look) {
@@ -144,8 +158,9 @@ function paint(canvas, picture, values, scale, look) {
     context.globalAlpha = look.alpha;
     context.drawImage(sheet, across.first, down.first);
   }
+  hide();
+  own.shown = [canvas];
   canvas.hidden = false;
-  own.drawnOn = look.over;
   canvas.dataset.at = `${own.at.name} ${own.at.cell}`; // for those who watch
 }
 

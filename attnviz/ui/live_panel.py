@@ -140,13 +140,11 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
     pool = live.ends.pool
     towards = live.options["direction"] == "to"
     now = "Who looks at the patch in {place}" if towards else "What the patch in {place} looks at"
-    colours = "lowest to highest"
-    if shared:
-        colours = "as in the bar below"
-    elif look.scale == "zero":
-        colours = "from zero"
-    if look.clip is not None and not shared:
+    colours = "from zero" if look.scale == "zero" else "lowest to highest"
+    if look.clip is not None:
         colours += f", cut at percentiles {100 - look.clip:g} and {look.clip:g}"
+    # The bar stays the pinned map's; where they share a scale, it is this one's as well.
+    colours = "as in the bar below" if shared else f"{colours}; the bar below is the pinned map's"
     blocks = "" if pool == 1 else f" Pooled: the means of {pool} × {pool} patches."
     return {
         "idle": "Point at a patch, or drag a finger sideways over it: its map is shown here at"

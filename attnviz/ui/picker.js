@@ -45,7 +45,7 @@ function show(data, root, memory, send) {
   const point = () => {
     mark(root, ".hover", data, memory.hover);
     mark(root, ".cursor", data, memory.cursor);
-    const how = memory.hover ? "Click" : "Press Enter";
+    const how = memory.touch?.on ? "Tap" : memory.hover ? "Click" : "Press Enter";
     const text = describe(data, memory.hover ?? (focused() ? memory.cursor : data.chosen), how);
     const readout = root.querySelector(".readout");
     if (readout.textContent !== text) readout.textContent = text; // so it is announced once

@@ -68,6 +68,19 @@ def expect_live(page, key, cell):
     expect(canvas(page)).to_be_visible()
 
 
+def expect_outlined(page, key, cell):
+    """The patch that is pointed at in the other picture."""
+    mark = page.locator(f".st-key-{key} ins")
+    expect(mark).to_be_visible()
+    box, whole = mark.bounding_box(), surface(page, key).bounding_box()
+    middle = (
+        (box["y"] + box["height"] / 2 - whole["y"]) / whole["height"] * GRID[0],
+        (box["x"] + box["width"] / 2 - whole["x"]) / whole["width"] * GRID[1],
+    )
+    assert middle == pytest.approx((cell[0] + 0.5, cell[1] + 0.5), abs=0.1)
+    assert box["width"] == pytest.approx(whole["width"] / GRID[1], abs=0.5)
+
+
 def pixels(uri):
     data = base64.b64decode(uri.partition(",")[2])
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
@@ -116,6 +129,7 @@ def test_the_mouse_shows_at_once_what_a_click_then_pins(visit):
             f"What the patch in row {cell[0]}, column {cell[1]} look"
         )
         expect(page.locator(f".st-key-{key} .readout")).to_contain_text("Click to pin.")
+        expect_outlined(page, "map" if key == "patches" else "patches", cell)
         shown.append(drawn(page))
         pin_pointed(page)
         expect_alike(shown[-1], pinned(page))
