@@ -41,7 +41,8 @@ def show_methods(stage: Stage) -> None:
         key="methods",
         persist_state="session",
         format_func=lambda name: METHODS[name].label,
-        help="Each with its usual options; *Open* shows one by itself, where they can be changed.",
+        help="Each with its usual options (*head fusion*: how all heads are made one map, by their "
+        "mean for one); *Open* shows a method by itself, where they can be changed.",
     )
     by_rank = (
         st.radio(
