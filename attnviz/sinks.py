@@ -63,7 +63,7 @@ def find_sinks(
         metrics: what `head_metrics` gave.
         features: the last layer's tokens before the final norm, or their lengths. With them a
             token is a sink as well if its feature has at least `norm_times` the patches' median
-            length.
+            length. Not `record.features`: the norm has made these about equally long.
         times: how far above uniform.
         norm_times: how far above the median.
 

@@ -45,9 +45,9 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
     """Prove on one input that the captured maps are the ones the model used, by both routes.
 
     For each layer: rows sum to 1, unless heads are mixed afterwards, and map × values (plus the
-    queries, where the module adds them) is what it sent to its projection, to 1e-5 and what
-    rounding makes of large scores (2e-2 in half precision). The default input is a small one of
-    the model's own choosing.
+    queries, where the module adds them) is what it sent to its projection, to 1e-5 (2e-2 in half
+    precision), and by factors to 4 ε times the largest score beside that. The default input is a
+    small one of the model's own choosing.
 
     Raises CaptureFailed with the layer and the size of the error.
     """
