@@ -61,7 +61,7 @@ MADE = {
     **chosen(test_pooled.MODELS, "MViT", "Hiera", "SAM 2"),
     **chosen(test_encoders.MODELS, "DeepSeek", "DeepSeek's encoder", "Qwen3", "Qwen3's encoder",
              "Gemma 4", "Gemma 4's encoder", "CPUBone", "LowFormer", "CSATv2"),
-    **chosen(test_planted_windows.MODELS, "MaxViT", "MaxViT, parallel", "TinyViT", "Visformer"),
+    **chosen(test_planted_windows.MODELS, "MaxViT", "TinyViT", "Visformer"),
     **chosen(test_hybrids.MODELS, *test_hybrids.MODELS),
 }  # fmt: skip
 """One small model of every family, and more."""
