@@ -8,6 +8,7 @@ import torch
 import attnviz
 import models
 from attnviz.errors import BadOption
+from attnviz.geometry import Geometry
 from tests import test_pooled, test_windows
 from tests.test_methods import random_maps, record_of
 
@@ -98,6 +99,19 @@ def test_it_lies_where_the_askers_do():
         BadOption, match=r"row 22, column 3\) lies where none of this layer's 4 × 6"
     ):
         attnviz.explain(record, layer=0, query=(22, 3), direction="to")
+
+
+def test_a_mask_is_turned_with_its_window():
+    """Token 0 sees only 1, and 1 sees both: 0 is seen by 1 alone, and 1 by both."""
+    layout, window = attnviz.TokenLayout((), (1, 2)), torch.tensor([[0, 1]])
+    apart = torch.tensor([[[True, False], [False, False]]])
+    geometry = Geometry(layout, layout, "by hand", window, window, apart=apart)
+    assert geometry.reach(range(0, 1)).tolist() == [False, True]
+    assert geometry.turned.reach(range(0, 1)).tolist() == [False, True]
+    assert geometry.reach(range(1, 2)).tolist() == geometry.turned.reach(range(1, 2)).tolist()
+    apart[0, 0] = torch.tensor([False, True])  # now 0 sees only itself
+    assert geometry.turned.reach(range(0, 1)).tolist() == [True, True]
+    assert geometry.turned.reach(range(1, 2)).tolist() == [False, True]
 
 
 def test_padding_that_asks_is_no_warning():

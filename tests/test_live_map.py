@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 
 import attnviz
 from attnviz.geometry import Geometry
@@ -59,6 +60,16 @@ def test_a_level_row_and_one_of_a_single_value_come_back():
     low, high, steps = live_map.quantised(values, reached)
     assert (low.tolist(), high.tolist()) == ([0.25, 0, 0], [0.25, 0, 0])
     assert steps.tolist() == [[0, 0], [0, 65535], [65535, 65535]]
+
+
+def test_who_does_not_ask_or_answer_in_a_layer_is_blank():
+    """Of 2 × 3 patches the first asks not, and the last two answer not."""
+    layout = attnviz.TokenLayout(("cls",), (2, 3))
+    some = torch.arange(2, 7)[None]
+    asks = live_map._reached(Geometry(layout, layout, rows=some))
+    assert asks.tolist() == [[False] * 6] + 5 * [[True] * 6]
+    answers = live_map._reached(Geometry(layout, layout, cols=torch.arange(5)[None]))
+    assert answers.tolist() == 6 * [[True] * 4 + [False] * 2]
 
 
 # (of which file, model, layers): windows, moved ones, padded ones, pooled keys, pooled queries

@@ -210,7 +210,7 @@ def _in_blocks(
 
 
 def _mean(grids: Float[Tensor, "n 1 row col"], pool: int) -> Float[Tensor, "n 1 row2 col2"]:
-    return F.avg_pool2d(grids, pool, ceil_mode=True, count_include_pad=False)
+    return F.avg_pool2d(grids, pool, ceil_mode=True)
 
 
 def _deflated(data: bytes, going_on: Callable[[], object]) -> bytes:

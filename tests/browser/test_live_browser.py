@@ -131,8 +131,14 @@ def test_the_mouse_shows_at_once_what_a_click_then_pins(visit):
         expect(page.locator(f".st-key-{key} .readout")).to_contain_text("Click to pin.")
         expect_outlined(page, "map" if key == "patches" else "patches", cell)
         shown.append(drawn(page))
+        low, high = re.search(
+            r": (\S+) to (\S+) attention weight", line(page).inner_text()
+        ).groups()
         pin_pointed(page)
         expect_alike(shown[-1], pinned(page))
+        bar = page.get_by_role("img", name=re.compile("Colour bar:")).get_attribute("alt")
+        ends = re.search(r"from (\S+) to (\S+)", bar).groups()
+        assert [float(low), float(high)] == pytest.approx([*map(float, ends)], rel=6e-3)
         expect(line(page)).to_have_text("This is the pinned map.")
     # The three are not one and the same.
     for one, other in ((shown[0], shown[1]), (shown[1], shown[2]), (shown[2], rest)):
@@ -204,7 +210,9 @@ def test_the_map_is_sent_once(visit):
     settle(page)
     assert 0 < max(received) < 1_000_000
     received.clear()
+    old = source(page)
     page.locator(".st-key-layer").get_by_role("slider").press("ArrowLeft")
+    expect(surface(page, "map").locator("img")).not_to_have_attribute("src", old)
     point(page, "patches", (12, 30))  # waits for the new layer's map
     assert max(received) > 1_000_000
 
@@ -344,6 +352,24 @@ def test_under_an_open_page_no_old_map_is_drawn_over_a_new_picture_or_model(visi
     pin_pointed(page)
     expect_alike(shown, pinned(page))
     assert page.evaluate("window.wrong") == []
+
+
+def test_what_is_of_another_picture_layer_or_head_is_not_drawn_over(visit):
+    """As in the moment in which the one picture is new and the other not yet."""
+    page = visit()
+    ready(page)
+    for key in ("map", "patches"):
+        name = surface(page, key).get_attribute("data-scene")
+        surface(page, key).evaluate("e => { e.dataset.scene = 'another' }")
+        page.mouse.move(*at(page, "patches", (10, 17)))
+        expect(page.locator(".st-key-patches .readout")).to_contain_text("row 10, column 17")
+        page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        expect(canvas(page)).to_have_count(0)
+        expect(line(page)).to_contain_text(IDLE)
+        surface(page, key).evaluate("(e, name) => { e.dataset.scene = name }", name)
+    point(page, "patches", (12, 17))
 
 
 def test_a_method_without_a_live_map_says_the_value_only(visit):
