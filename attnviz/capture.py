@@ -90,7 +90,10 @@ def run(
             aimed = None
             if target is not None:
                 if feature is None:
-                    raise BadOption(f"{vit.name} has no one feature that a target could be of.")
+                    raise BadOption(
+                        f"{vit.name} makes no one feature of a picture, and gradients are taken"
+                        " through that: use a method without a target, such as attention."
+                    )
                 goal = aim(target, vit, layout, Reading(tokens, feature[0], output[0]))
                 aimed = goal, gradients(vit, tap, goal, last, geometries, progress)
     seen = Pass(

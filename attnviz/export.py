@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -216,14 +217,30 @@ RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
 """Suffix -> what makes the bytes of such a file."""
 
 
+def _mode_of(place: Path, target: Path) -> int | None:
+    """The permissions of the file that is there, None if none is; BadOption for what is no file."""
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise BadOption(
+            f"{target} can't be written: a directory or a device has that name. Choose another."
+        )
+    return stat.S_IMODE(found.st_mode)
+
+
 def write_whole(target: Path, content: bytes) -> Path:
     """Write a file whole or not at all; BadOption where it can't be written."""
     place = Path(os.path.realpath(target))  # a symbolic link stays one, and leads to the new file
+    mode = _mode_of(place, target)
     # Beside the target, so that taking its name is one step: no reader sees half a file.
     part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:
             file.write(content)
+        if mode is not None:  # what was private stays so
+            part.chmod(mode)
         part.replace(place)
     except OSError as error:
         raise BadOption(

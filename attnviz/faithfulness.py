@@ -217,8 +217,9 @@ def require_testable(vit: LoadedViT, record: AttentionRecord, heats: Sequence[He
         if heat.grid != record.layout.grid:
             (rows, cols), (own_rows, own_cols) = heat.grid, record.layout.grid
             raise BadOption(
-                f"{heat.title} is a map of {rows} × {cols} patches, but the record has {own_rows} ×"
-                f" {own_cols}: give a map that was made of this record, by a layer of that grid."
+                f"{heat.title} is a map of {rows} × {cols} patches, and the picture has {own_rows}"
+                f" × {own_cols}: the test takes these away, so it needs a map of that grid. Choose"
+                " an earlier layer, or a map of the same record."
             )
         if heat.blank is not None:
             raise BadOption(

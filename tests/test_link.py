@@ -1,7 +1,9 @@
 """The address of the page: what a link brings back, what it cannot, and that it says what is shown."""
 
+from types import SimpleNamespace
+
 import pytest
-from page_visit import APP, calm, picker, record_on, stand_ins, texts, widget
+from page_visit import APP, calm, picker, png, record_on, stand_ins, texts, upload, widget
 from streamlit.testing.v1 import AppTest
 
 from attnviz.samples import SAMPLES
@@ -76,7 +78,7 @@ LINKS = [
 @pytest.mark.parametrize("params", LINKS, ids=str)
 def test_a_link_brings_back_what_it_says_and_stays_what_it_was(params):
     at = follow(**params)
-    assert not at.error and not [info for info in at.info if "link" in info.value]
+    assert not at.error and not [info for info in at.info if "address" in info.value]
     # A target is said whichever it is, as each picture has its own likeliest class.
     expected = {"target": said(at)["target"], **params} if "target" in said(at) else params
     assert said(at) == expected
@@ -122,7 +124,8 @@ def test_a_link_draws_the_map_that_it_names():
         ({"target": "class"}, "`class` is no target"),
         ({"method": "relevance", "target": "class-77"}, "no target class 77 for this picture"),
         ({"picture": "nobody"}, "`nobody` is no picture"),
-        ({"picture": "own"}, "its picture was somebody's own"),
+        ({"picture": "own-1"}, "its picture was somebody's own"),
+        ({"picture": "own-x"}, "its picture was somebody's own"),
         ({"__proto__": "1"}, "`__proto__` is nothing that a link can set"),
         ({"layer": "1" * 9000}, "is no layer"),
     ],
@@ -155,10 +158,35 @@ def test_a_model_out_of_reach_leaves_the_first_one():
 
 
 def test_an_upload_is_own_in_the_address():
-    from page_visit import png, upload
-
     at = follow()
     upload(at, "mine.png", png((96, 64)))
-    assert said(at) == {"picture": "own"}
+    assert said(at) == {"picture": "own-1"}
     calm(widget(at, "Sample").set_value("coffee").run())
     assert said(at) == {"picture": "coffee"}
+
+
+def test_one_s_own_pictures_come_back_by_their_numbers():
+    at = follow()
+    for name, colour in (("one.png", "red"), ("two.png", "blue")):
+        upload(at, name, png((96, 64), colour))
+    assert said(at) == {"picture": "own-2"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "attnviz.ui.link.get_script_run_ctx",
+            lambda: SimpleNamespace(is_history_navigation=True),
+        )
+        at.query_params["picture"] = "own-1"
+        calm(at.run())
+        assert "`one.png`**, 96 × 64" in texts(at) and not at.info
+        at.query_params["picture"] = "own-9"
+        calm(at.run())
+    assert "`one.png`" in texts(at)
+
+
+def test_what_the_tray_was_compared_with_is_in_the_address():
+    at = follow(view="compare")
+    for name, colour in (("one.png", "red"), ("two.png", "blue")):
+        upload(at, name, png((96, 64), colour))
+    other = at.session_state.tray[0].digest
+    calm(at.selectbox(key="compare_picture").set_value(f"own/{other}").run())
+    assert said(at)["with_picture"] == "own-1"

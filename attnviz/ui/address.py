@@ -22,12 +22,13 @@ from attnviz.ui.model_panel import FIT_WORDS
 from attnviz.ui.other_side import KINDS
 from attnviz.ui.ranking import LAYERS, OFFERED
 from attnviz.ui.target_panel import Wish
+from attnviz.ui.tray import digest_of, number_of
 from attnviz.ui.views import VIEWS
 from models.search import search
 from models.timm_names import may_be_drawn
 
-OWN = "own"
-"""In place of a sample's name: a picture of the visitor's, which no link can carry."""
+OWN = "own-"
+"""Before the number of a picture of the visitor's, which no link can carry to somebody else."""
 
 MODEL_S_OWN = object()
 """A default that every model has for itself."""
@@ -114,14 +115,27 @@ def _several(values: Collection[str]) -> Callable[[str], list[str]]:
     return lambda text: [one_of(values)(name) for name in text.split(",")]
 
 
+def own_picture(text: str) -> str | None:
+    """The digest of the visitor's own picture that the address names; None for a sample's name.
+
+    Raises ValueError where the tray has it no longer.
+    """
+    if not text.startswith(OWN):
+        return None
+    digest = digest_of(_count()(text.removeprefix(OWN)))
+    if digest is None:
+        raise ValueError(text)
+    return digest
+
+
 def _other_sample(text: str) -> str:
-    return f"sample/{one_of(SAMPLES)(text)}"
+    digest = own_picture(text)
+    return f"sample/{one_of(SAMPLES)(text)}" if digest is None else f"own/{digest}"
 
 
 def _sample_name(chosen: str) -> str:
-    """Of a picture of the visitor's own, nothing that a link could bring back."""
     kind, _, name = chosen.partition("/")
-    return name if kind == "sample" else OWN
+    return name if kind == "sample" else f"{OWN}{number_of(name)}"
 
 
 def _choice(key: str, values: Collection[str], default: Any) -> Setting:

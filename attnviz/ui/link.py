@@ -13,11 +13,22 @@ from attnviz.methods import METHODS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
 from attnviz.ui import by_hand
-from attnviz.ui.address import MODEL_S_OWN, OWN, SETTINGS, Setting, one_of, query_of, target_of, two
+from attnviz.ui.address import (
+    MODEL_S_OWN,
+    OWN,
+    SETTINGS,
+    Setting,
+    one_of,
+    own_picture,
+    query_of,
+    target_of,
+    two,
+)
 from attnviz.ui.asked import OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
 from attnviz.ui.state import note, picture, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
+from attnviz.ui.tray import number_of, show_held
 
 LONGEST = 120
 """Characters of a value; no name is longer."""
@@ -71,8 +82,12 @@ def _read(name: str, text: str, read: Callable[[str], Any]) -> Any | None:
 
 
 def _follow_picture(name: str | None) -> None:
-    st.session_state["link/own"] = name == OWN
-    if name == OWN:
+    st.session_state["link/own"] = False
+    if name is not None and name.startswith(OWN):
+        try:
+            show_held(own_picture(name) or "")
+        except ValueError:
+            st.session_state["link/own"] = True
         return
     name = None if name is None else _read("picture", name, one_of(SAMPLES))
     wanted, shown = name or next(iter(SAMPLES)), picture()
@@ -109,9 +124,12 @@ def show_notes() -> None:
     """What of the link could not be done, until something else is chosen."""
     state, shown = st.session_state, picture()
     if state.pop("link/own", False) and shown is not None and shown.sample is not None:
-        note("its picture was somebody's own and stays with them, so a sample is shown")
+        note(
+            "its picture was somebody's own and is not here any more (if it was yours, drop it in"
+            " again), so another is shown"
+        )
     if notes := state.get("link/notes"):
-        st.info(f"Of the link that you followed: {'; '.join(notes)}.", icon=":material/link:")
+        st.info(f"Of the address that you came by: {'; '.join(notes)}.", icon=":material/link:")
 
 
 def write(ground: Ground) -> None:
@@ -119,7 +137,7 @@ def write(ground: Ground) -> None:
     state, shown = st.session_state, picture()
     said = {}
     if shown is not None and shown.sample != next(iter(SAMPLES)):
-        said["picture"] = shown.sample or OWN
+        said["picture"] = shown.sample or f"{OWN}{number_of(shown.digest)}"
     for name, setting in SETTINGS.items():
         value = state.get(setting.key)
         own = setting.default is MODEL_S_OWN

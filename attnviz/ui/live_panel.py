@@ -152,7 +152,8 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
         "coming": "The maps of all patches are on their way …",
         "pinned": "This is the pinned map.",
         "silent": "In this layer, the patch in {place} has no map.",
-        "now": f"{now}: {{range}} {unit}. Colours: {colours}.{blocks}",
+        "now": f"{now}: {{range}} {unit}. Colours: {colours}; the bar below is of the pinned map."
+        f"{blocks}",
     }
 
 

@@ -27,6 +27,9 @@ HEIGHT = 800
 
 GAP = 2
 
+NAMED = 4
+"""So many of the first heads in an order are named above them."""
+
 UNIT = METHODS["attention"].unit
 
 
@@ -66,7 +69,8 @@ def show_mosaic(
     st.caption(
         f"What each of the {f'{layers} × {heads}' if there.all() else count} heads makes the "
         f"**{asker}** attend to, "
-        + ("first layer on top. " if by is None else f"by {by.label}, the {by.first} first. ")
+        + ("first layer on top. " if by is None else f"by {by.label}, the {by.first} first: ")
+        + ("" if by is None else f"{_first(laid)} … They are ranked by all patches as queries. ")
         + ("" if there.all() else f"There are {few} a layer; a place without a head is empty. ")
         + (
             f"One scale for all: {shared.low:.3g} to {shared.high:.3g}. "
@@ -170,7 +174,7 @@ def _in_order(tiles: Float[np.ndarray, "layer head row col"], by: Ranking) -> _L
     order = np.argsort(-number if by.descending else number, kind="stable")  # NaN last
     flat = rearrange(tiles, "l h row col -> (l h) row col")[order]
     each = [divmod(int(one), heads) for one in order]
-    names = np.array([f"{_name(*one)}: {by.values[one]:.3g} {by.unit}," for one in each])
+    names = np.array([f"{_name(*one)}: {by.values[one]:.3g} {by.unit}" for one in each])
     columns = columns_for(layers, heads, (rows, cols))
     return _Layout(
         rearrange(flat, "(l h) row col -> l h row col", h=heads),
@@ -178,6 +182,10 @@ def _in_order(tiles: Float[np.ndarray, "layer head row col"], by: Ranking) -> _L
         rearrange(names, "(l h) -> l h", h=heads),
         columns,
     )
+
+
+def _first(laid: _Layout) -> str:
+    return ", ".join(f"L{layer} H{head}" for layer, head in laid.heads[:NAMED])
 
 
 def _name(layer: int, head: int) -> str:

@@ -77,15 +77,16 @@ def _leave_out(sinks: tuple[Cell, ...], later: int | None) -> list[Cell]:
     begin = "" if later is None else f" Or let it begin at layer {later}: then it has none."
     st.caption(
         f":material/warning: {len(sinks)} {noun} ({named}{more}) {verb} so much that nothing else "
-        "is seen: a *sink*, which collects attention whatever the picture shows there. Leave it "
-        f"out of the colours, or ask by another method.{begin} Models with registers have fewer "
-        "sinks."
+        "is seen. Pick another query: where the same patches stand out again, they are a *sink*, "
+        "which collects attention whatever the picture shows there; where others do, the head "
+        f"looks at little else. Leave them out of the colours, or ask by another method.{begin} "
+        "Models with registers have fewer sinks."
     )
     out = st.toggle(
-        "Leave the sinks out of the colours",
+        "Leave these patches out of the colours",
         key="without_sinks",
         persist_state="session",
-        help="The colours run from the lowest to the highest value of the other patches; the sinks "
+        help="The colours run from the lowest to the highest value of the other patches; these "
         "get the last one. The values stay as they are, and the colour bar says it.",
     )
     return [*sinks] if out else []

@@ -97,7 +97,9 @@ def keep_saying() -> None:
 def show_messages() -> None:
     """What `complain` and `remark` were told since the last run."""
     state = st.session_state
-    messages = state.messages if state.get("to_say") else ()
+    if not state.get("to_say"):
+        state.messages = ()
+    messages = state.messages
     wrong = [message for kind, message in messages if kind == "complaint"]
     for message in wrong:
         st.error(message, icon=":material/broken_image:")

@@ -80,6 +80,18 @@ def _too_many(kept: list[Held]) -> Iterator[Held]:
         yield each
 
 
+def number_of(digest: str) -> int:
+    """What a picture of the visitor's is called in the address: they are counted as shown."""
+    numbers: dict[str, int] = st.session_state.setdefault("own_numbers", {})
+    return numbers.setdefault(digest, len(numbers) + 1)
+
+
+def digest_of(number: int) -> str | None:
+    """The picture of that number, where the tray still has it."""
+    numbers: dict[str, int] = st.session_state.get("own_numbers", {})
+    return next((held.digest for held in tray() if numbers.get(held.digest) == number), None)
+
+
 def show_held(digest: str) -> None:
     """Put a picture of the tray on the page, if it is not there already."""
     shown = picture()
