@@ -25,7 +25,15 @@ from PIL import Image
 from attnviz import depth, paper
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
-from attnviz.export import RENDERERS, file_stem, render, render_mask, render_png, save
+from attnviz.export import (
+    RENDERERS,
+    file_stem,
+    render,
+    render_mask,
+    render_png,
+    save,
+    write_whole,
+)
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
@@ -648,7 +656,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
     (tmp_path / "link.png").symlink_to(tmp_path / "pipe.png")
     for name in ("pipe.png", "link.png"):
         with pytest.raises(BadOption, match="a directory or a device has that name"):
-            export.write_whole(tmp_path / name, b"figure")
+            write_whole(tmp_path / name, b"figure")
     assert stat.S_ISFIFO((tmp_path / "pipe.png").stat().st_mode)
 
 
@@ -656,5 +664,5 @@ def test_a_file_that_is_written_over_stays_as_private_as_it_was(tmp_path):
     target = tmp_path / "mine.png"
     target.write_bytes(b"old")
     target.chmod(0o640)
-    export.write_whole(target, b"new")
+    write_whole(target, b"new")
     assert target.read_bytes() == b"new" and stat.S_IMODE(target.stat().st_mode) == 0o640
