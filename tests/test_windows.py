@@ -416,7 +416,7 @@ def test_methods_of_features_work_on_the_last_stage_or_say_why_not(made):
 def test_faithfulness_refuses_a_map_that_orders_only_some_patches(layer):
     vit, _, record = seen("Swin")
     heat = attnviz.explain(record, layer=layer, query=(1, 1))
-    with pytest.raises(BadOption, match=r"leaves .* patches blank|a layer of that grid"):
+    with pytest.raises(BadOption, match=r"leaves .* patches blank|a map of that grid"):
         attnviz.faithfulness(vit, record, heat)
 
 

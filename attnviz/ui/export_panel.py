@@ -40,7 +40,7 @@ def show_export(stage: Stage, wanted: MapAsked) -> dict[str, Any]:
     }
     with stage.computing("Drawing the figure …"):
         preview = export.render(heat, ".png", **options)
-    st.image(preview, width=min(760, round(width * 5)))
+    st.image(preview, width=min(760, round(width * 5)), alt=heat.summary)
     st.caption("This is the PNG itself; the other files show the same, with letters as vectors.")
     suffix, mime = FORMATS[kind]
     offer_file(

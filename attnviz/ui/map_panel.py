@@ -108,7 +108,7 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
 def show_small(shown: Explanation, look: Look) -> None:
     """A map that is not picked on, with its numbers."""
     scale = None if shown.in_colour else look.scale_of(shown)
-    st.image(shown.overlay(**drawing_options(look, scale)), width="stretch")
+    st.image(shown.overlay(**drawing_options(look, scale)), width="stretch", alt=shown.summary)
     if scale is None:
         st.caption(_mixture(shown, look))
     else:

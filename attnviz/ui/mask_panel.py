@@ -59,7 +59,8 @@ def show_masks(
 
 def _show_outline(heat: Explanation, mass: float, title: str) -> None:
     mask = mass_mask(heat.values, mass)
-    st.image(colour.outlined(heat, mask), width="stretch")
+    alt = f"{title}: the patches that hold {mask.mass:.1%} of the map, outlined on the picture"
+    st.image(colour.outlined(heat, mask), width="stretch", alt=alt)
     count = int(mask.kept.sum())
     noun = "patch" if count == 1 else "patches"
     st.caption(f"**{title}**: {count} {noun}, {mask.area:.1%} of the area, hold {mask.mass:.1%}.")

@@ -70,7 +70,8 @@ def _show_patch(record: AttentionRecord, query: Query) -> None:
     top, left = row * height // rows, col * width // cols
     cut = Image.fromarray(record.view.pixels[top : top + high, left : left + wide])
     times = max(1, ENLARGED // max(cut.size))
-    st.image(cut.resize((cut.width * times, cut.height * times), Image.Resampling.NEAREST))
+    large = cut.resize((cut.width * times, cut.height * times), Image.Resampling.NEAREST)
+    st.image(large, alt=f"The patch in row {row}, column {col}, enlarged")
     made = "one vector, the token"
     if record.features is not None:
         made = f"one vector of {record.features.shape[-1]:,} numbers, the token"

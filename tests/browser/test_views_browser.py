@@ -32,7 +32,7 @@ DRAWN = {
     "stack": ".st-key-stack canvas",
     "layers": ".st-key-film canvas, .st-key-film img",
     "methods": ".st-key-map-similarity .readout",
-    "compare": ".st-key-patches .readout",
+    "compare": ".st-key-compare-here .readout",
     "patches": ".st-key-seen-patches .readout",
     "numbers": ".js-plotly-plot .main-svg",
     "mask": "[data-testid=stImage] img",
