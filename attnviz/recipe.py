@@ -14,9 +14,9 @@ from attnviz.record import AttentionRecord
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
 
-Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness", "patches"]
-"""One map, every head's, every layer's, head metrics, the mass mask, the test of a map, or what the
-model saw."""
+Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness", "patches", "alike"]
+"""One map, every head's, every layer's, head metrics, the mass mask, the test of a map, what the
+model saw, or which patches of two pictures are alike."""
 
 Aim = tuple[Literal["class", "token", "picture"], Any]
 """What gradients are of: a class by its number, or likeness to a token or to another picture."""
@@ -62,6 +62,10 @@ class Recipe:
     """Of every head: the layers in which the query asks; None for all."""
     heads: int = 1
     """Of every head: how many the layer with the most has."""
+    other: Source | None = None
+    """Of patches that are alike: what saw the second picture."""
+    other_asks: bool = False
+    """Whether the query is a patch of that one."""
 
 
 def recipe_of(
@@ -103,6 +107,11 @@ def recipe_of(
         layers=_asking(record, query) if kind == "heads" else None,
         heads=max(layer.heads for layer in record.layers),
     )
+
+
+def alike_of(here: Source, there: Source, query: Query, *, other_asks: bool = False) -> Recipe:
+    """The recipe of which patches of two pictures are alike, to a patch of either and both ways."""
+    return Recipe(source=here, kind="alike", query=query, other=there, other_asks=other_asks)
 
 
 def picture_path(name: str, *, sample: bool = False) -> str:

@@ -30,7 +30,7 @@ def command_of(recipe: Recipe, output: str | None = None) -> str | None:
 
     `output` is the file that it writes, else one of `MAKES`.
     """
-    if recipe.kind in ("metrics", "patches"):
+    if recipe.kind in ("metrics", "patches", "alike"):
         return None
     if recipe.kind == "heads":
         numbers = " ".join(map(str, range(recipe.heads)))
@@ -182,7 +182,21 @@ def _faithfulness(recipe: Recipe) -> list[str]:
     ]
 
 
+def _alike(recipe: Recipe) -> list[str]:
+    there = recipe.source if recipe.other is None else recipe.other
+    fit = {} if there.fit == "crop" else {"fit": there.fit}
+    sides = [_Code("obs"), _Code("other")]
+    asks, answers = reversed(sides) if recipe.other_asks else sides
+    return [
+        f"picture = {_call('attnviz.open_image', there.picture)}",
+        f"other = {_call('attnviz.observe', _Code('vit'), _Code('picture'), **fit)}",
+        f"heat = {_call('attnviz.similar', asks, recipe.query, answers)}",
+        f"matches = {_call('attnviz.mutual_matches', *sides)}  # the likest pair first",
+    ]
+
+
 _ASKING = {
+    "alike": _alike,
     "map": _map,
     "heads": _heads,
     "film": _film,

@@ -152,9 +152,16 @@ def resolve(name: str) -> TimmName:
 
 def may_be_drawn(name: str) -> bool:
     """Whether a name that timm has is of a family that is drawn; builds nothing."""
+    family = model_entrypoint(name.partition(".")[0]).__module__.rpartition(".")[2]
+    return family in DRAWN and not why_no_map(name)
+
+
+def why_no_map(name: str) -> str:
+    """Why a model of timm's has no map; empty where that is unknown, or there is no such model."""
     architecture = name.partition(".")[0]
-    family = model_entrypoint(architecture).__module__.rpartition(".")[2]
-    return family in DRAWN and not why_without(architecture, family)
+    if not is_model(architecture):
+        return ""
+    return why_without(architecture, model_entrypoint(architecture).__module__.rpartition(".")[2])
 
 
 def require_drawable(module: nn.Module, name: str) -> nn.Module:

@@ -186,7 +186,7 @@ def test_which_patches_are_alike(page):
     assert table["cosine similarity"].tolist() == [match.similarity for match in matches]
     assert table.iloc[0, 1] == "{}, {}".format(*matches[0].here)
     # The other way round, as a pick on the second picture does.
-    page.session_state["alike/asks"] = "alike-there"
+    page.session_state["alike/asks"] = "there"
     page.session_state["asked/picture"] = (10.0, 390.0)  # row 1, column 0
     calm(page.run())
     assert picker(page, "alike-there")["chosen"] == [1, 0]

@@ -3,11 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+import streamlit as st
 from page_visit import APP, calm, picker, png, record_on, stand_ins, texts, upload, widget
 from streamlit.testing.v1 import AppTest
 
 from attnviz.samples import SAMPLES
 from attnviz.ui.address import SETTINGS
+from attnviz.ui.run import Run
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +64,14 @@ LINKS = [
     {"view": "heads", "sort": "entropy", "highest": "1"},
     {"view": "numbers", "metric": "entropy"},
     {"view": "compare", "shown": "alike", "with_picture": "rocket"},
+    {
+        "view": "compare",
+        "shown": "alike",
+        "with_picture": "coffee",
+        "with_query": "1-0",
+        "asks": "there",
+        "pairs": "3",
+    },
     {"view": "compare", "both": "both", "with_picture": "astronaut"},
     {"view": "compare", "compare": "model", "with_model": "digits", "with_random": "1"},
     {"view": "compare", "compare": "size", "size": "128", "with_size": "256"},
@@ -72,6 +82,8 @@ LINKS = [
     {"method": "relevance", "target": "class-1"},
     {"method": "relevance", "target": "sample-coffee"},
     {"method": "relevance", "query": "1-0", "target": "token-1-0"},
+    {"view": "methods", "methods": "rollout,relevance", "target": "class-1"},
+    {"method": "rollout", "without_sinks": "1", "without_itself": "1"},
 ]
 
 
@@ -106,7 +118,7 @@ def test_a_link_draws_the_map_that_it_names():
     [
         ({"view": "x"}, "`x` is no view"),
         ({"model": "../../etc/passwd"}, "`../../etc/passwd` is no model"),
-        ({"model": "resnet50"}, "`resnet50` is no model"),
+        ({"model": "resnet50"}, "`resnet50` has no map"),
         ({"layer": "-1"}, "`-1` is no layer"),
         ({"layer": "1e3"}, "`1e3` is no layer"),
         ({"layer": "999999"}, "`999999` is no layer"),
@@ -149,6 +161,29 @@ def test_a_layer_or_a_size_that_the_model_lacks_is_said_where_it_is_chosen():
     assert "You chose layer 77; this model has none, so its last is shown." in texts(at)
     assert "You chose 77 px; this model has no such size" in texts(at)
     assert not at.error
+
+
+def test_a_grid_that_patches_cannot_be_pooled_to_is_said():
+    at = follow(method="flow", size="256", pool="28")
+    assert "You chose to pool to 28 a side; this grid" in texts(at)
+    assert not at.error
+
+
+def test_what_was_chosen_is_said_before_the_model_runs_for_it():
+    at = follow(query="1-2", layer="1")
+    seen = []
+
+    def observe(run, *wish):
+        seen.append(st.query_params.to_dict())
+        return kept(run, *wish)
+
+    kept = Run.observe
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "observe", observe)
+        calm(widget(at, "Sample").set_value("coffee").run())
+        calm(at.slider(key="layer").set_value(2).run())
+    # The patch of the former picture asks no more; the layer is of this page, whatever it shows.
+    assert seen == [{"picture": "coffee", "layer": "1"}, {"picture": "coffee", "layer": "2"}]
 
 
 def test_a_model_out_of_reach_leaves_the_first_one():

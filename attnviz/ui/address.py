@@ -15,7 +15,7 @@ from attnviz.methods.options import COMPONENTS
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui import compare_panel, layers_panel, methods_panel
+from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
@@ -25,7 +25,7 @@ from attnviz.ui.target_panel import Wish
 from attnviz.ui.tray import digest_of, number_of
 from attnviz.ui.views import VIEWS
 from models.search import search
-from models.timm_names import may_be_drawn
+from models.timm_names import may_be_drawn, why_no_map
 
 OWN = "own-"
 """Before the number of a picture of the visitor's, which no link can carry to somebody else."""
@@ -41,7 +41,8 @@ class Setting:
     key: str
     """Under which the session keeps it."""
     read: Callable[[str], Any]
-    """From the address; raises ValueError for what it cannot be."""
+    """From the address; raises ValueError for what it cannot be, with the reason if there is one
+    that not everybody knows."""
     default: Any
     """What is not written."""
     write: Callable[[Any], str] = str
@@ -92,10 +93,9 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 def _model(text: str) -> str:
-    known = text in models.MODELS or (text in search(text) and may_be_drawn(text))
-    if not known:
-        raise ValueError(text)
-    return text
+    if text in models.MODELS or (text in search(text) and may_be_drawn(text)):
+        return text
+    raise ValueError(text, *([f"has no map: {why}"] if (why := why_no_map(text)) else []))
 
 
 def two(pair: tuple[int, int]) -> str:
@@ -174,9 +174,13 @@ SETTINGS: Mapping[str, Setting] = {
     "highest": Setting("sort_high", _switch, False, _bit),
     "metric": _choice("metric", METRICS, next(iter(METRICS))),
     "mass": Setting("mass", _number(0.05, 0.95), 0.6, "{:g}".format),
+    "without_sinks": Setting("without_sinks", _switch, False, _bit),
+    "without_itself": Setting("without_itself", _switch, False, _bit),
     "compare": _choice("compare", KINDS, next(iter(KINDS))),
     "shown": _choice("compare_shown", compare_panel.SHOWN, "maps"),
     "both": _choice("compare_scale", compare_panel.SCALE_WORDS, "own"),
+    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, view="compare"),
+    "asks": Setting("alike/asks", one_of(alike_panel.SIDES), "here", view="compare"),
     "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, "compare"),
     "with_model": Setting("compare_model", _model, None, view="compare"),
     "with_random": Setting("compare_random", _switch, None, _bit, "compare"),

@@ -13,9 +13,12 @@ from attnviz.errors import AttnVizError
 from attnviz.explain import Explanation
 from attnviz.marks import cell_boxes, numbered
 from attnviz.methods import METHODS
+from attnviz.recipe import alike_of
 from attnviz.ui.asked import OTHERS
 from attnviz.ui.bar import show_bar
 from attnviz.ui.cache import Request
+from attnviz.ui.code_panel import show_code, source_on
+from attnviz.ui.linked import ask_as_linked
 from attnviz.ui.other_side import Other
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.query_panel import choose_name
@@ -28,6 +31,9 @@ MOST = 20
 FEW = 6
 """Pairs that are drawn at first."""
 
+SIDES = ("here", "there")
+"""Which picture's patch asks: the page's own, or the other."""
+
 Cell = tuple[int, int]
 
 
@@ -36,10 +42,16 @@ class Side:
     """One of the two pictures."""
 
     stage: Stage
-    key: str
+    name: str
+    """One of `SIDES`."""
     place: Place
     cells: tuple[Cell, ...]
     """Of the pairs that are drawn, in their order."""
+
+    @property
+    def key(self) -> str:
+        """Of its picker."""
+        return f"alike-{self.name}"
 
     def marked(self, image: Image.Image) -> Image.Image:
         """The picture, as large as on screen, with these outlined."""
@@ -49,7 +61,7 @@ class Side:
 
     def ask(self) -> None:
         """Let the patch ask that was just picked here, and the other picture answer."""
-        st.session_state["alike/asks"] = self.key
+        st.session_state["alike/asks"] = self.name
         self.stage.ground.ask(picked_cell(self.key))
 
 
@@ -80,13 +92,15 @@ def show_alike(stage: Stage, other: Other) -> None:
         with right:
             # What asks there is its own: the same place would be no answer.
             second = replace(other.stand(), asks=OTHERS[1], per_pixel=(1.0, 1.0))
+            ask_as_linked(second.ground)
+            st.session_state["alike/ground"] = second.ground
             matches = _matches(stage, second)[:count]
     except AttnVizError as error:
         right.error(str(error), icon=":material/error:")
-        _show_asker(Side(stage, "alike-here", left, ()))
+        _show_asker(Side(stage, "here", left, ()))
         return
-    here = Side(stage, "alike-here", left, tuple(match.here for match in matches))
-    there = Side(second, "alike-there", right, tuple(match.there for match in matches))
+    here = Side(stage, "here", left, tuple(match.here for match in matches))
+    there = Side(second, "there", right, tuple(match.there for match in matches))
     asks, answers = (here, there) if _asks_here() else (there, here)
     heat = similar(
         asks.stage.record,
@@ -100,10 +114,12 @@ def show_alike(stage: Stage, other: Other) -> None:
         with side.place:
             show_provenance(side.stage.record)
     _show_pairs(stage, second, matches)
+    sources = source_on(stage), source_on(second)
+    show_code(alike_of(*sources, asks.stage.query, other_asks=asks is there))
 
 
 def _asks_here() -> bool:
-    return bool(st.session_state.get("alike/asks") != "alike-there")
+    return bool(st.session_state.get("alike/asks") != "there")
 
 
 def _matches(first: Stage, second: Stage) -> tuple[Match, ...]:
@@ -145,7 +161,7 @@ def _show_answer(side: Side, heat: Explanation) -> None:
     on_map = stage.ground_of(heat)
 
     def ask() -> None:
-        st.session_state["alike/asks"] = side.key
+        st.session_state["alike/asks"] = side.name
         on_map.ask(picked_cell(side.key))
 
     with side.place:

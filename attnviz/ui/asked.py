@@ -36,6 +36,15 @@ class Ground:
         left, top, right, bottom = self.box
         return replace(self, box=(left * across, top * down, right * across, bottom * down))
 
+    def of_other(self, key: str) -> Ground:
+        """The same tokens, of which another asks."""
+        return replace(self, key=key)
+
+    @property
+    def usual(self) -> Query | None:
+        """What asks where nobody said: None of a second query, which begins with any patch."""
+        return None if self.key == OTHERS[0] else self.layout.default_query
+
     @property
     def query(self) -> Query:
         """What asks on the page; the default where that does not exist on this ground."""

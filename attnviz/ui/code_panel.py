@@ -46,8 +46,13 @@ def recipe_on(
     **asked: Any,
 ) -> Recipe:
     """The recipe of what a view shows; `request` is of a record with a target, `asked` as there."""
-    source = source_of(stage.run, request or stage.request, stage.picture_name)
+    source = source_on(stage, request)
     return recipe_of(stage.record, source, kind, method, query=stage.query, **asked)
+
+
+def source_on(stage: Stage, request: Request | None = None) -> Source:
+    """What saw the stage's picture, or the same with a target."""
+    return source_of(stage.run, request or stage.request, stage.picture_name)
 
 
 def drawing_of(heat: Heatmap, look: Look, scale: Scale | None) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -11,7 +10,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz.methods import METHODS
 from attnviz.samples import SAMPLES
-from attnviz.tokens import Query
 from attnviz.ui import by_hand
 from attnviz.ui.address import (
     MODEL_S_OWN,
@@ -24,11 +22,13 @@ from attnviz.ui.address import (
     target_of,
     two,
 )
-from attnviz.ui.asked import OTHERS, Ground
+from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
-from attnviz.ui.state import note, picture, show_sample, verbatim
+from attnviz.ui.linked import ask_as_linked, wish
+from attnviz.ui.state import note, picture, plain, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
 from attnviz.ui.tray import number_of, show_held
+from attnviz.ui.views import methods_shown
 
 LONGEST = 120
 """Characters of a value; no name is longer."""
@@ -47,15 +47,17 @@ def follow() -> None:
     went = getattr(get_script_run_ctx(), "is_history_navigation", False)
     if state.get("link/followed") and not went:
         return
-    state["link/followed"], state["link/notes"] = True, []
+    state["link/followed"], state["link/notes"], state["link/written"] = True, [], False
     given = {name: text[:LONGEST] for name, text in st.query_params.items()}
     if not given and not went:
         return
     for name, setting in SETTINGS.items():
         _set(setting, _read(name, given.pop(name), setting.read) if name in given else None)
     _follow_picture(given.pop("picture", None))
-    state["link/query"] = _read("query", given.pop("query", DEFAULT), query_of)
-    state["link/with_query"] = _read("with_query", given.pop("with_query", DEFAULT), query_of)
+    wish(ASKED, _read("query", given.pop("query", DEFAULT), query_of))
+    other = _read("with_query", given.pop("with_query", DEFAULT), query_of)
+    for key in OTHERS:
+        wish(key, other)
     state["link/target"] = _read("target", given.pop("target", ""), target_of)
     for name in given:
         note(f"{verbatim(name)} is nothing that a link can set")
@@ -76,8 +78,9 @@ def _set(setting: Setting, value: Any) -> None:
 def _read(name: str, text: str, read: Callable[[str], Any]) -> Any | None:
     try:
         return read(text)
-    except ValueError:
-        note(f"{verbatim(text)} is no {name}")
+    except ValueError as error:
+        _, *why = error.args
+        note(f"{verbatim(text)} " + (plain(why[0]) if why else f"is no {name}"))
         return None
 
 
@@ -99,25 +102,8 @@ def _follow_picture(name: str | None) -> None:
 
 def ask(ground: Ground) -> None:
     """Let the token ask that the link named, once it is known which there are."""
-    _ask(ground, st.session_state.pop("link/query", None))
-    _ask(replace(ground, key=OTHERS[0]), st.session_state.pop("link/with_query", None))
-
-
-def _ask(ground: Ground, wanted: Query | None) -> None:
-    rows, cols = ground.layout.grid
-    match wanted:
-        case None:
-            return
-        case "default":
-            ground.ask(None)
-        case (row, col) if row < rows and col < cols:
-            ground.ask((row, col))
-        case str() if wanted in ground.layout.query_names:
-            ground.ask(wanted)
-        case (row, col):
-            note(f"there is no patch in row {row}, column {col} of {rows} × {cols}")
-        case _:
-            note(f"this model has no token {verbatim(wanted)}")
+    ask_as_linked(ground)
+    ask_as_linked(ground.of_other(OTHERS[0]))
 
 
 def show_notes() -> None:
@@ -132,10 +118,39 @@ def show_notes() -> None:
         st.info(f"Of the address that you came by: {'; '.join(notes)}.", icon=":material/link:")
 
 
+def write_ahead() -> None:
+    """Say what was just chosen before the model runs for it: a reload in between keeps it.
+
+    Who asks stays as the address has it, until it is known which tokens there are.
+    """
+    if st.session_state.get("link/written"):
+        kept = st.query_params.to_dict()
+        forgotten = st.session_state.get(ASKED) is None
+        _say(
+            _chosen()
+            | {name: kept[name] for name in ("with_query", "target") if name in kept}
+            | ({"query": kept["query"]} if "query" in kept and not forgotten else {})
+        )
+
+
 def write(ground: Ground) -> None:
     """Let the address say what is on the page."""
-    state, shown = st.session_state, picture()
-    said = {}
+    state, said = st.session_state, _chosen()
+    if (query := ground.query) != ground.layout.default_query:
+        said["query"] = _token(query)
+    other = _other_ground(ground)
+    if other is not None and (kept := other.query) != other.usual:
+        said["with_query"] = _token(kept)
+    wanted: Wish | None = state.get("target/wish")
+    if wanted is not None and any(METHODS[name].needs_gradient for name in methods_shown()):
+        said["target"] = "-".join((wanted[0], _token(wanted[1])))
+    _say(said)
+    state["link/written"] = True
+
+
+def _chosen() -> dict[str, str]:
+    """The picture, and all settings that are not as on a first visit."""
+    state, shown, said = st.session_state, picture(), {}
     if shown is not None and shown.sample != next(iter(SAMPLES)):
         said["picture"] = shown.sample or f"{OWN}{number_of(shown.digest)}"
     for name, setting in SETTINGS.items():
@@ -144,17 +159,27 @@ def write(ground: Ground) -> None:
         differs = is_by_hand(setting.key) if own else value != setting.default
         if value is not None and differs and setting.view in (None, state.get("view")):
             said[name] = setting.write(value)
-    if (query := ground.query) != ground.layout.default_query:
-        said["query"] = query if isinstance(query, str) else two(query)
-    if (state.get("view"), state.get("compare")) == ("compare", "query"):
-        other = replace(ground, key=OTHERS[0]).query
-        said["with_query"] = other if isinstance(other, str) else two(other)
-    wish: Wish | None = state.get("target/wish")
-    if wish is not None and METHODS[state.get("method", "attention")].needs_gradient:
-        kind, what = wish
-        said["target"] = f"{kind}-{two(what) if isinstance(what, tuple) else what}"
+    return said
+
+
+def _other_ground(ground: Ground) -> Ground | None:
+    """Where the second query is picked, if the view has one."""
+    state = st.session_state
+    match state.get("view"), state.get("compare"), state.get("compare_shown"):
+        case "compare", "query", _:
+            return ground.of_other(OTHERS[0])
+        case "compare", "picture", "alike":
+            return state.get("alike/ground")
+    return None
+
+
+def _token(query: Any) -> str:
+    return two(query) if isinstance(query, tuple) else str(query)
+
+
+def _say(said: dict[str, str]) -> None:
+    """What could not be done of a link is said until something else is chosen."""
     if said != st.query_params.to_dict():
-        if state.get("link/written") is not None:
-            state["link/notes"] = []
+        if st.session_state.get("link/written"):
+            st.session_state["link/notes"] = []
         st.query_params.from_dict(said)
-    state["link/written"] = True

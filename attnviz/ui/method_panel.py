@@ -166,7 +166,7 @@ def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> di
     words = {side: "{} × {}".format(*layout.pooled(side).grid) for side in sides}
     # Where nothing has to be pooled, that is no choice against pooling on a finer grid.
     words[usual if max(rows, cols) <= usual else AS_THEY_ARE] = f"{rows} × {cols}, as they are"
-    _within("pool", [*words], usual)
+    lacks = settle("pool", usual, words.__contains__, rows, strict=True)
     pool = right.selectbox(
         "Patches pooled to",
         words,
@@ -181,6 +181,10 @@ def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> di
         raise BadOption(
             f"The flow takes {needed}, too long for this page: pool the patches to fewer, or take"
             " fewer layers."
+        )
+    if lacks is not None:
+        right.caption(
+            f"You chose to pool to {lacks} a side; this grid of {rows} × {cols} is {words[pool]}."
         )
     right.caption(f"Takes {needed}. Any other choice stops it.")
     return options
@@ -262,9 +266,3 @@ _WIDGETS: dict[str, Callable[[str, AttentionRecord, Place, Place], dict[str, Any
     "pca": _pca,
 }
 """Methods with widgets of their own, in two places of a row; the others' are `_plain`."""
-
-
-def _within(key: str, choices: range | list[Any], default: Any) -> None:
-    """A widget's remembered value, brought back inside where the model has fewer choices."""
-    if st.session_state.get(key) not in choices:
-        st.session_state[key] = default

@@ -44,11 +44,11 @@ def choose() -> Choice:
     st.subheader("Model", anchor=False)
     kinds = list(dict.fromkeys(card.family for card in models.MODELS.values()))
     kind = st.pills(
-        "Kind",
+        "List only one kind",
         kinds,
         key="kind",
         format_func=str.capitalize,
-        help="Show the models of one kind only.",
+        help="Shortens the list below; the model stays the one that is chosen in it.",
     )
     state = st.session_state
     offered = [name for name, card in models.MODELS.items() if kind in (None, card.family)]

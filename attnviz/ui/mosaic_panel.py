@@ -106,7 +106,7 @@ def show_mosaic(
             alt=f"The attention maps of {layers} layers with {few} heads each",
             values=_in_lines(laid.tiles.max((2, 3)), laid.columns),
             empty=_in_lines(empty, laid.columns),
-            unit="at most",
+            unit="at its highest patch",
             show_grid=False,
             row_names=laid.row_names,
             col_names=laid.col_names,

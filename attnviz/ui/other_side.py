@@ -9,7 +9,7 @@ import streamlit as st
 
 import models
 from attnviz.contract import Fit
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, BadWeights
 from attnviz.samples import SAMPLES
 from attnviz.ui import cache
 from attnviz.ui.asked import OTHERS
@@ -189,8 +189,14 @@ def _choose(key: str, label: str, offered: dict[str, str], help: str | None = No
 
 
 def _load(stage: Stage, choice: Choice) -> models.AnyViT:
-    with stage.status, st.spinner(f"Loading {choice.label} …", show_time=True):
-        return cache.model(choice.name, choice.random, choice.checkpoint)
+    try:
+        with stage.status, st.spinner(f"Loading {choice.label} …", show_time=True):
+            return cache.model(choice.name, choice.random, choice.checkpoint)
+    except BadWeights as error:  # its way out is the library's
+        raise BadOption(
+            f"{choice.label} could not be loaded: {error.reason} Choose another model, or switch on"
+            " *Random weights* to see it untrained."
+        ) from error
 
 
 def _fit(vit: models.AnyViT, fit: Fit) -> Fit:

@@ -102,8 +102,9 @@ def _show_tokens(record: AttentionRecord, query: Query) -> None:
     st.dataframe(lines, hide_index=True)
     if first:
         st.caption(
-            "Tokens without a place in the picture come first: what they attend to can be drawn, "
-            "what goes to them cannot, and is said in numbers."
+            "Tokens without a place in the picture come first. Maps have no place for what a patch "
+            "gives them, so it is said in numbers; pick one of them as what asks, and *Who looks "
+            "at it* draws which patches give it how much."
         )
 
 

@@ -31,7 +31,7 @@ def choose_ranking(stage: Stage) -> Ranking | None:
                 "to_prefix": "attention to prefix tokens",
                 "agreement": "agreement with its layer",
             }.__getitem__,
-            help="What each head does over all patches of this picture, as in *Heads*.",
+            help="What each head does over all patches of this picture, as in *Head metrics*.",
         )
         if chosen == LAYERS:
             return None

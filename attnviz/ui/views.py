@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 
@@ -139,7 +139,7 @@ VIEWS: Mapping[str, View] = {
     "methods": View("Methods", show_methods),
     "compare": View("Compare", show_compare),
     "patches": View("Patches", show_patches),
-    "numbers": View("Heads", _heads),
+    "numbers": View("Head metrics", _heads),
     "mask": View("Mask", _mask),
     "trust": View("Trust", _trust),
     "export": View("Export", _export),
@@ -160,3 +160,11 @@ def choose_view() -> View:
         label_visibility="collapsed",
     )
     return VIEWS[name or next(iter(VIEWS))]
+
+
+def methods_shown() -> Sequence[str]:
+    """The methods that the view on the page draws by, or that wait for its return."""
+    state = st.session_state
+    if state.get("view") == "methods":
+        return cast("Sequence[str]", state.get("methods") or ())
+    return (state.get("method", "attention"),)

@@ -333,7 +333,7 @@ def test_under_an_open_page_no_old_map_is_drawn_over_a_new_picture_or_model(visi
           look();
         }"""
     )
-    expect(page.get_by_text("flat.png").first).to_be_visible()
+    expect(page.get_by_role("button", name="flat.png", exact=True)).to_be_visible()  # in the tray
     settle(page)
     page.mouse.move(2, 2)
     ready(page)

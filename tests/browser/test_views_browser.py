@@ -94,7 +94,7 @@ def test_a_view_is_reached_and_left_by_keyboard_alone(visit):
         ("One map", "direction", "Who looks at it"),
         ("All heads", "sort", "entropy: how widely it looks"),
         ("Methods", "methods_scale", "All by rank"),
-        ("Heads", "metric", "Attention entropy"),
+        ("Head metrics", "metric", "Attention entropy"),
         ("Export", "export_format", "PDF"),
     ],
 )
