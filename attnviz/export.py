@@ -1,18 +1,12 @@
-"""Files to keep: the printed figure by suffix, or the bare numbers, with all that was chosen.
-
-A file is written whole or not at all.
-"""
+"""Files to keep: the printed figure by suffix, or the bare numbers, with all that was chosen."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import secrets
-import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from io import BytesIO
@@ -23,13 +17,14 @@ import numpy as np
 from PIL.PngImagePlugin import PngInfo
 
 from attnviz.colour import mask_image
-from attnviz.errors import BadOption, unknown
+from attnviz.errors import unknown
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.mass import mass_mask
 from attnviz.paper import Paper, PlotPaper, draw, printable
 from attnviz.scale import Scale, choose_scale
 from attnviz.strip import FilmPaper
+from attnviz.writing import checked_target, write_whole
 
 _Options = TypeVar("_Options", Paper, PlotPaper, FilmPaper)
 
@@ -42,7 +37,8 @@ def save(
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan(path, overwrite=overwrite, **options)
-    return write_whole(target, RENDERERS[target.suffix.lower()](heat, paper))
+    content = RENDERERS[target.suffix.lower()](heat, paper)
+    return write_whole(target, content, overwrite=overwrite)
 
 
 def plan(
@@ -50,24 +46,6 @@ def plan(
 ) -> tuple[Path, Paper]:
     """Where and how `save` would write; what is wrong with that is known before a model runs."""
     return checked_target(path, RENDERERS, overwrite), chosen_options(Paper, options)
-
-
-def checked_target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
-    """The path, where a file of one of these suffixes can be written; BadOption otherwise."""
-    target = Path(path)
-    kind = target.suffix.lower()
-    if kind not in kinds:
-        raise BadOption(
-            f"A figure can be saved as {', '.join(kinds)};"
-            f" {target.name!r} ends in {kind or 'none of them'}. Choose one of these suffixes."
-        )
-    if not overwrite and target.exists():
-        raise BadOption(f"{target} exists. Choose another name, or overwrite=True.")
-    if "\0" in str(target) or not target.parent.is_dir():
-        raise BadOption(
-            f"{str(target)!r} can't be written: there is no such folder. Make it first."
-        )
-    return target
 
 
 def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
@@ -215,38 +193,3 @@ RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
     ".npz": _arrays,
 }
 """Suffix -> what makes the bytes of such a file."""
-
-
-def _mode_of(place: Path, target: Path) -> int | None:
-    """The permissions of the file that is there, None if none is; BadOption for what is no file."""
-    try:
-        found = place.stat()
-    except OSError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        raise BadOption(
-            f"{target} can't be written: a directory or a device has that name. Choose another."
-        )
-    return stat.S_IMODE(found.st_mode)
-
-
-def write_whole(target: Path, content: bytes) -> Path:
-    """Write a file whole or not at all; BadOption where it can't be written."""
-    place = Path(os.path.realpath(target))  # a symbolic link stays one, and leads to the new file
-    mode = _mode_of(place, target)
-    # Beside the target, so that taking its name is one step: no reader sees half a file.
-    part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(content)
-        if mode is not None:  # what was private stays so
-            part.chmod(mode)
-        part.replace(place)
-    except OSError as error:
-        raise BadOption(
-            f"{target} can't be written: {error.strerror or error}. Choose another place."
-        ) from error
-    finally:
-        with suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)  # it is still there only if something failed
-    return target

@@ -14,9 +14,10 @@ import numpy as np
 
 from attnviz.animation import draw_animation
 from attnviz.errors import unknown
-from attnviz.export import checked_target, chosen_options, stem_of, write_whole
+from attnviz.export import chosen_options, stem_of
 from attnviz.frames import Frames
 from attnviz.strip import FilmPaper, draw_strip
+from attnviz.writing import checked_target, write_whole
 
 
 def save_film(
@@ -27,7 +28,8 @@ def save_film(
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan_film(path, overwrite=overwrite, **options)
-    return write_whole(target, FILM_KINDS[target.suffix.lower()](frames, paper))
+    content = FILM_KINDS[target.suffix.lower()](frames, paper)
+    return write_whole(target, content, overwrite=overwrite)
 
 
 def plan_film(

@@ -15,9 +15,10 @@ from attnviz.curve_paper import draw_curves
 from attnviz.curves import Curves
 from attnviz.depth import draw_depth
 from attnviz.errors import unknown
-from attnviz.export import RENDERERS, checked_target, chosen_options, stem_of, write_whole
+from attnviz.export import RENDERERS, chosen_options, stem_of
 from attnviz.metrics import HeadMetrics
 from attnviz.paper import PlotPaper
+from attnviz.writing import checked_target, write_whole
 
 DEPTH_KINDS = (".png", ".svg", ".pdf")
 """Suffixes of a plot of a metric against depth."""
@@ -36,7 +37,8 @@ def save_depth(
     Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
     """
     target = checked_target(path, DEPTH_KINDS, overwrite)
-    return write_whole(target, render_depth(metrics, name, target.suffix.lower(), **options))
+    content = render_depth(metrics, name, target.suffix.lower(), **options)
+    return write_whole(target, content, overwrite=overwrite)
 
 
 def render_depth(metrics: HeadMetrics, name: str, kind: str, **options: Any) -> bytes:
@@ -88,7 +90,8 @@ def save_curves(
     Raises `BadOption` as `save` does.
     """
     target = checked_target(path, RENDERERS, overwrite)
-    return write_whole(target, render_curves(curves, target.suffix.lower(), **options))
+    content = render_curves(curves, target.suffix.lower(), **options)
+    return write_whole(target, content, overwrite=overwrite)
 
 
 def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -32,7 +31,6 @@ from attnviz.export import (
     render_mask,
     render_png,
     save,
-    write_whole,
 )
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
@@ -649,20 +647,3 @@ def test_another_font_is_taken_for_what_the_first_has_not(monkeypatch) -> None:
     monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: asked.append(letters) or "Mine")
     assert families("a猫") == [FONT, "Mine"]
     assert asked == [frozenset("猫")]
-
-
-def test_what_is_no_file_is_not_replaced(tmp_path):
-    os.mkfifo(tmp_path / "pipe.png")
-    (tmp_path / "link.png").symlink_to(tmp_path / "pipe.png")
-    for name in ("pipe.png", "link.png"):
-        with pytest.raises(BadOption, match="a directory or a device has that name"):
-            write_whole(tmp_path / name, b"figure")
-    assert stat.S_ISFIFO((tmp_path / "pipe.png").stat().st_mode)
-
-
-def test_a_file_that_is_written_over_stays_as_private_as_it_was(tmp_path):
-    target = tmp_path / "mine.png"
-    target.write_bytes(b"old")
-    target.chmod(0o640)
-    write_whole(target, b"new")
-    assert target.read_bytes() == b"new" and stat.S_IMODE(target.stat().st_mode) == 0o640

@@ -1,0 +1,96 @@
+"""Files written whole or not at all, and never over something else unasked."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from attnviz.errors import BadOption
+
+
+def checked_target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
+    """The path, where a file of one of these suffixes can be written; BadOption otherwise."""
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in kinds:
+        raise BadOption(
+            f"A figure can be saved as {', '.join(kinds)};"
+            f" {target.name!r} ends in {kind or 'none of them'}. Choose one of these suffixes."
+        )
+    if not overwrite:
+        require_free(target)
+    if "\0" in str(target) or not target.parent.is_dir():
+        raise BadOption(
+            f"{str(target)!r} can't be written: there is no such folder. Make it first."
+        )
+    return target
+
+
+def require_free(target: Path) -> None:
+    """BadOption where something has that name already."""
+    with suppress(OSError, ValueError):  # what can't even be looked at is said when it is written
+        if os.path.lexists(target):
+            raise _taken(target)
+
+
+def write_whole(target: Path, content: bytes, *, overwrite: bool = True) -> Path:
+    """Write a file whole or not at all; BadOption where it can't be written.
+
+    Without `overwrite` a file that is there stays, also one that came a moment ago.
+    """
+    # A symbolic link stays one, and leads to the new file.
+    place = Path(os.path.realpath(target)) if overwrite else target
+    mode = _mode_of(place, target) if overwrite else None
+    # Beside the target, so that taking its name is one step: no reader sees half a file.
+    part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+        if mode is not None:  # what was private stays so
+            part.chmod(mode)
+        _take_name(part, place, overwrite)
+    except OSError as error:
+        raise BadOption(
+            f"{target} can't be written: {error.strerror or error}. Choose another place."
+        ) from error
+    finally:
+        with suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)  # it is still there only if something failed
+    return target
+
+
+def _take_name(part: Path, place: Path, overwrite: bool) -> None:
+    if overwrite:
+        part.replace(place)
+        return
+    try:
+        os.link(part, place)  # in one step, and refused where the name is taken
+    except FileExistsError:
+        raise _taken(place) from None
+    except OSError:  # a file system without hard links
+        require_free(place)
+        part.replace(place)
+
+
+def _taken(target: Path) -> BadOption:
+    return BadOption(
+        f"{target} exists. Choose another name, or say that it may be replaced: overwrite=True,"
+        " and --overwrite on the command line."
+    )
+
+
+def _mode_of(place: Path, target: Path) -> int | None:
+    """The permissions of the file that is there, None if none is; BadOption for what is no file."""
+    try:
+        found = place.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise BadOption(
+            f"{target} can't be written: a directory or a device has that name. Choose another."
+        )
+    return stat.S_IMODE(found.st_mode)

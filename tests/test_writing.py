@@ -1,0 +1,55 @@
+"""Files are written whole or not at all, and never over what somebody else put there."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from attnviz.errors import BadOption
+from attnviz.writing import require_free, write_whole
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "link.png").symlink_to(tmp_path / "pipe.png")
+    for name in ("pipe.png", "link.png"):
+        with pytest.raises(BadOption, match="a directory or a device has that name"):
+            write_whole(tmp_path / name, b"figure")
+    assert stat.S_ISFIFO((tmp_path / "pipe.png").stat().st_mode)
+
+
+def test_a_file_that_is_written_over_stays_as_private_as_it_was(tmp_path):
+    target = tmp_path / "mine.png"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    write_whole(target, b"new")
+    assert target.read_bytes() == b"new" and stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path, monkeypatch, linked):
+    if not linked:  # as on a file system without hard links
+
+        def link(*paths):
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", link)
+    target = tmp_path / "mine.png"
+    assert write_whole(target, b"first", overwrite=False).read_bytes() == b"first"
+    with pytest.raises(BadOption, match=r"mine\.png exists.*--overwrite"):
+        write_whole(target, b"second", overwrite=False)
+    assert target.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [target]  # and no half file is left
+
+
+def test_a_name_is_taken_by_a_link_that_leads_nowhere_too(tmp_path):
+    link = tmp_path / "link.png"
+    require_free(link)
+    link.symlink_to(tmp_path / "nothing")
+    with pytest.raises(BadOption, match="exists"):
+        require_free(link)
+    with pytest.raises(BadOption, match="exists"):
+        write_whole(link, b"figure", overwrite=False)
+    assert not (tmp_path / "nothing").exists()
