@@ -48,9 +48,9 @@ METRICS: Mapping[str, Metric] = {
     "distance_renormalised": Metric(
         "Mean attention distance, renormalised",
         "input pixels",
-        "The same, each row divided by what it gives to patches, so that a head that looks at the"
-        " class token does not pass for a local one. A row that gives nothing to patches is left"
-        " out.",
+        "The same, each row divided by what it gives to patches (renormalised), so that a head that"
+        " looks at the class token does not pass for a local one. A row that gives nothing to"
+        " patches is left out.",
     ),
     "entropy": Metric(
         "Attention entropy",

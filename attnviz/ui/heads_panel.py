@@ -9,6 +9,12 @@ from attnviz.metrics import HeadMetrics
 from attnviz.sinks import FAR, find_sinks
 from attnviz.ui.figure_files import FORMATS, offer_file
 
+IN_WORDS = (
+    "Here A[q, k] is the attention that the query q gives the token k: each row sums to 1. *Prefix "
+    "tokens* are those without a place in the picture, the class token and registers. Every number "
+    "is the mean over all patches as queries."
+)
+
 SINKS = 12
 """So many sinks are listed."""
 
@@ -23,7 +29,7 @@ def show_heads(metrics: HeadMetrics) -> None:
         key="metric",
         persist_state="session",
     )
-    st.caption(metrics.describe(name).description)
+    st.caption(f"{metrics.describe(name).description} {IN_WORDS}")
     st.plotly_chart(
         figures.depth_figure(metrics, name, caption=False),
         theme=None,
