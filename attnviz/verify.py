@@ -34,8 +34,11 @@ class LayerCheck:
     output_error: float
     """Largest |A V − what reached the projection|, over the largest value of the latter."""
     rounding: float = 0.0
-    """What the rounding of its scores may make of that: 4 ε times the largest score, by factors."""
+    """What the fused kernel's own rounding may make of that, by factors: `_rounding`."""
 
+
+EXPONENTIAL = 2 * 2.0**-20
+"""Twice the relative error of the exponentials in torch's fused attention on the processor."""
 
 _PROVED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 """What each proved model was made of at the time."""
@@ -46,8 +49,8 @@ def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ..
 
     For each layer: rows sum to 1, unless heads are mixed afterwards, and map × values (plus the
     queries, where the module adds them) is what it sent to its projection, to 1e-5 (2e-2 in half
-    precision), and by factors to 4 ε times the largest score beside that. The default input is a
-    small one of the model's own choosing.
+    precision), and by factors to the fused kernel's own rounding beside that. The default input is
+    a small one of the model's own choosing.
 
     Raises CaptureFailed with the layer and the size of the error.
     """
@@ -171,12 +174,14 @@ def _check(name: str, route: Route, caught: Caught, layout: TokenLayout) -> Laye
             f"In layer {name}, map × values has the shape {tuple(ours.shape)}, but"
             f" {tuple(theirs.shape)} reached the projection."
         )
+    scale = float(theirs.abs().max().clamp_min(1e-12))
+    largest = float(caught.values.float().abs().max())
     return LayerCheck(
         name=name,
         route=route,
         row_sum_error=row_sum_error,
-        rounding=_rounding(source) if route == "factors" else 0.0,
-        output_error=float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-12)),
+        rounding=_rounding(source, largest / scale) if route == "factors" else 0.0,
+        output_error=float((ours - theirs).abs().max()) / scale,
     )
 
 
@@ -205,8 +210,13 @@ def _pieces(source: Maps | Factors | Replayed) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, queries)) for start in range(0, queries, step))
 
 
-def _rounding(source: Maps | Factors | Replayed) -> float:
-    """4 ε times the largest score: kernels that add up in another order differ by so much."""
+def _rounding(source: Maps | Factors | Replayed, cancelled: float) -> float:
+    """How far a fused kernel may be from softmax(scores) × values, over the latter's largest value.
+
+    4 ε times the largest score, as kernels add up in another order; and 2 of torch's 2⁻²⁰ by which
+    its exponentials on the processor are off, of the values that `cancelled` says how many times as
+    large they are.
+    """
     if not isinstance(source, Factors):
         return 0.0
     keys = source.keys.float().mT
@@ -214,4 +224,4 @@ def _rounding(source: Maps | Factors | Replayed) -> float:
         float((source.queries[:, start:stop].float() @ keys * source.scale).abs().max())
         for start, stop in _pieces(source)
     )
-    return 4 * torch.finfo(torch.float32).eps * largest
+    return 4 * torch.finfo(torch.float32).eps * largest + EXPONENTIAL * cancelled

@@ -90,6 +90,10 @@ to 2e-3), so that it is what the model used: that another precision would attend
 model's own. `models.wrap(module.float())` shows it in float32. Hiera with window-wise positions
 (`abswin`) is refused in half precision on processors, where torch cannot resample its positions.
 
+On processors with AMX, torch 2.14.1 computes some convolutions in bfloat16 wrongly (of 16 channels
+in steps of 8 pixels by as much as their results), and PVT v2 and Twins see something else there.
+`ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16` in the environment leaves AMX out.
+
 ## Without a map
 
 | family | why |
