@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Playwright, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = [
@@ -28,11 +30,22 @@ FLAGS = [
     "--use-fake-device-for-media-stream",  # a camera that shows a test picture,
     "--use-fake-ui-for-media-stream",  # and a person who lends it
 ]
+LISTEN = Path(__file__).with_name("listen.js").read_text("utf-8")
+MESSAGES = {
+    "rerun": BackMsg.RERUN_SCRIPT_FIELD_NUMBER,
+    "begun": ForwardMsg.NEW_SESSION_FIELD_NUMBER,
+    "ended": ForwardMsg.SCRIPT_FINISHED_FIELD_NUMBER,
+    "early": ForwardMsg.FINISHED_EARLY_FOR_RERUN,
+}
+"""`page.evaluate(LISTEN, MESSAGES)`: from then on `window.asked` knows what was asked for."""
+
 _STILL = """() => {
-  const ready = [...document.images].every((image) => image.complete)
-    && document.fonts.status === "loaded";
-  const elements = document.querySelectorAll('[data-testid="stElementContainer"], .surface');
-  const places = [...elements].map((element) => {
+  const roots = [document, ...document.querySelectorAll("*")].map((at) => at.shadowRoot ?? at);
+  const whole = roots.filter((root) => root instanceof Document || root instanceof ShadowRoot);
+  const all = (what) => whole.flatMap((root) => [...root.querySelectorAll(what)]);
+  const ready = !window.asked?.waiting && !window.asked?.running
+    && document.fonts.status === "loaded" && all("img").every((image) => image.complete);
+  const places = all('[data-testid="stElementContainer"], .surface').map((element) => {
     const { x, y, width, height } = element.getBoundingClientRect();
     return [x, y, width, height];
   }).join();
@@ -92,7 +105,11 @@ def open_browser(playwright: Playwright) -> Browser:
 
 
 def settle(page: Page) -> None:
-    """Wait until nothing runs, and what came has been painted and has found its place."""
+    """Wait until nothing runs, and what came has been painted and has found its place.
+
+    From the first call on, what was asked for by then is waited for too, though it has not begun.
+    """
+    page.evaluate(LISTEN, MESSAGES)
     running = page.get_by_test_id("stApp")
     expect(running).to_have_attribute("data-test-script-state", "notRunning")
     page.evaluate("window.stillness = undefined")

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import png, upload
+from steps import choose, on_screen, png, surface, upload
 
 from scripts.page_server import settle
 
@@ -23,25 +23,13 @@ GRID = (6, 9)
 """Of the cat at the lowest resolution."""
 
 
-def surface(page, key):
-    return page.locator(f".st-key-{key} .surface")
-
-
 def readout(page, key):
     return page.locator(f".st-key-{key} .readout")
 
 
 def press(page, key, cell, grid, *, tap=False):
     """Click or tap the middle of a cell; the pointer then leaves, so that the chosen one is named."""
-    surface(page, key).scroll_into_view_if_needed()
-    settle(page)
-    bounds = surface(page, key).bounding_box()
-    x, y = (
-        bounds[start] + bounds[side] * (at + 0.5) / count
-        for start, side, at, count in zip(
-            ("x", "y"), ("width", "height"), reversed(cell), reversed(grid), strict=True
-        )
-    )
+    x, y = on_screen(page, key, cell, grid)
     if tap:
         page.touchscreen.tap(x, y)
     else:
@@ -118,9 +106,7 @@ def test_a_model_out_of_reach_costs_the_first_side_nothing(compare):
     compare_with(page, "Another model")
     page.locator(".st-key-compare_random").get_by_text("Random weights").click()
     expect(page.get_by_text("Both sides are the same: choose another model")).to_be_visible()
-    settle(page)
-    page.locator(".st-key-compare_model").get_by_role("combobox").click()
-    page.get_by_role("option", name="DINO ViT-S/16", exact=True).click()
+    choose(page, "compare_model", "DINO ViT-S/16")
     error = page.get_by_test_id("stMain").get_by_test_id("stAlert")
     expect(error).to_have_count(1)
     expect(error).to_contain_text(re.compile("hub|network|offline", re.I))
@@ -136,9 +122,7 @@ def test_patches_that_are_alike_in_two_pictures_of_ones_own(compare):
     settle(page)
     upload(page, "blue.png", png((140, 280), "blue"))
     expect(page.locator(".st-key-tray img")).to_have_count(2)
-    settle(page)
-    page.locator(".st-key-compare_picture").get_by_role("combobox").click()
-    page.get_by_role("option", name="green.png", exact=True).click()
+    choose(page, "compare_picture", "green.png")
     page.get_by_text("Which patches are alike", exact=True).click()
     readout(page, "alike-there").wait_for()
     settle(page)

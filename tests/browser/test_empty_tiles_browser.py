@@ -9,7 +9,9 @@ from PIL import Image
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import open_view
+from steps import on_screen, open_view, surface
+
+from scripts.page_server import settle
 
 pytest_plugins = ["visits"]  # its fixtures
 
@@ -18,16 +20,10 @@ HEADS = [3] * 2 + [6] * 2 + [12] * 6 + [24] * 2
 """Of each layer, as its paper says."""
 
 
-def tile(page, place):
-    """The middle of the head's tile: 24 heads a layer have a place, in as many lines as there are."""
-    surface = page.locator(".st-key-mosaic .surface")
-    bounds = surface.bounding_box()
+def tile(page, layer, head):
+    """The middle of a head's tile: 24 a layer have a place, in as many lines as there are."""
     columns, lines = shape(page)
-    line, column = divmod(place, columns)
-    return surface, {
-        "x": bounds["width"] * (column + 0.5) / columns,
-        "y": bounds["height"] * (line + 0.5) / lines,
-    }
+    return on_screen(page, "mosaic", divmod(24 * layer + head, columns), (lines, columns))
 
 
 def shape(page):
@@ -45,9 +41,8 @@ def test_a_place_without_a_head_is_white_says_so_and_cannot_be_picked(visit):
     page = visit(query=QUERY, ready=".st-key-mosaic .surface")
     text = page.get_by_text("of the 138 heads makes")
     expect(text).to_contain_text("There are 3 to 24 a layer; a place without a head is empty.")
-    surface = page.locator(".st-key-mosaic .surface")
-    surface.scroll_into_view_if_needed()
-    shot = np.asarray(Image.open(io.BytesIO(surface.screenshot())).convert("RGB")).astype(int)
+    tiles = surface(page, "mosaic").screenshot()
+    shot = np.asarray(Image.open(io.BytesIO(tiles)).convert("RGB")).astype(int)
     columns, lines = shape(page)
     for layer, heads in enumerate(HEADS):
         for head in range(24):
@@ -62,16 +57,15 @@ def test_a_place_without_a_head_is_white_says_so_and_cannot_be_picked(visit):
             white = shot[row, col].min() > 250
             assert white == (head >= heads), (layer, head)
     for layer, head in ((0, 3), (0, 23), (3, 6), (9, 12)):
-        _, at = tile(page, 24 * layer + head)
-        surface.hover(position=at)
+        page.mouse.click(*tile(page, layer, head))
         expect(readout(page)).to_contain_text("empty")
-        surface.click(position=at)
+    settle(page)
     expect(page.locator(".st-key-mosaic")).to_be_visible()
     assert "head=20" in page.url and "view=heads" in page.url  # nothing was picked
-    _, at = tile(page, 24 * 3 + 5)
-    surface.hover(position=at)
+    page.mouse.move(*tile(page, 3, 5))
     expect(readout(page)).not_to_contain_text("empty")
-    surface.click(position=at)
+    page.mouse.down()
+    page.mouse.up()
     expect(page.get_by_text("layer 3 (of 12, counted from 0), head 5")).to_be_visible()
 
 

@@ -47,7 +47,8 @@ def test_a_link_and_a_reload_bring_the_same_page(visit):
     query = "?picture=coffee&size=112&layer=3&head=2&query=4-7"
     page = visit(query=query)
     for _ in range(2):
-        expect(page.get_by_text("patch (row 4, column 7)").first).to_be_visible()
+        heading = page.get_by_role("heading", name="What the patch (row 4, column 7) attends to")
+        expect(heading).to_be_visible()
         expect(page.get_by_text("layer 3 (of 12, counted from 0), head 2")).to_be_visible()
         expect(page.locator(".st-key-sample").get_by_role("combobox")).to_have_value(
             "Cup of espresso"

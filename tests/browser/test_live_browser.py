@@ -11,7 +11,7 @@ from PIL import Image
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import open_view, png, upload
+from steps import choose, on_screen, open_view, png, surface, upload
 
 from scripts.page_server import settle
 
@@ -29,10 +29,6 @@ PHONE = {
 IDLE = "Point at a patch"
 
 
-def surface(page, key):
-    return page.locator(f".st-key-{key} .surface")
-
-
 def canvas(page):
     return page.locator(".st-key-map canvas")
 
@@ -47,19 +43,8 @@ def ready(page):
     settle(page)
 
 
-def at(page, key, cell, grid=GRID):
-    """The middle of a cell on the screen."""
-    surface(page, key).scroll_into_view_if_needed()
-    box = surface(page, key).bounding_box()
-    (row, col), (rows, cols) = cell, grid
-    return (
-        box["x"] + box["width"] * (col + 0.5) / cols,
-        box["y"] + box["height"] * (row + 0.5) / rows,
-    )
-
-
 def point(page, key, cell, grid=GRID):
-    page.mouse.move(*at(page, key, cell, grid))
+    page.mouse.move(*on_screen(page, key, cell, grid))
     expect_live(page, key, cell)
 
 
@@ -111,11 +96,6 @@ def pin_pointed(page):
 def expect_alike(one, other):
     assert one.shape == other.shape
     assert np.abs(one - other).mean() <= 3
-
-
-def choose(page, key, label):
-    page.locator(f".st-key-{key}").get_by_role("combobox").click()
-    page.get_by_role("option", name=label, exact=True).click()
 
 
 def test_the_mouse_shows_at_once_what_a_click_then_pins(visit):
@@ -306,9 +286,7 @@ def test_a_finger_scrubs_sideways_or_held_and_scrolls_up_and_down(visit):
     finger.up()
     settle(page)
     old = source(page)
-    surface(page, "map").scroll_into_view_if_needed()
-    box = surface(page, "map").bounding_box()
-    page.touchscreen.tap(*on((12, 12)))
+    page.touchscreen.tap(*on_screen(page, "map", (12, 12), GRID))
     expect(surface(page, "map").locator("img")).not_to_have_attribute("src", old)
 
 
@@ -361,7 +339,7 @@ def test_what_is_of_another_picture_layer_or_head_is_not_drawn_over(visit):
     for key in ("map", "patches"):
         name = surface(page, key).get_attribute("data-scene")
         surface(page, key).evaluate("e => { e.dataset.scene = 'another' }")
-        page.mouse.move(*at(page, "patches", (10, 17)))
+        page.mouse.move(*on_screen(page, "patches", (10, 17), GRID))
         expect(page.locator(".st-key-patches .readout")).to_contain_text("row 10, column 17")
         page.evaluate(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -378,7 +356,7 @@ def test_a_method_without_a_live_map_says_the_value_only(visit):
     page.locator(".st-key-method").get_by_text("Attention rollout", exact=True).click()
     expect(line(page)).to_have_count(0)
     settle(page)
-    page.mouse.move(*at(page, "map", (10, 17)))
+    page.mouse.move(*on_screen(page, "map", (10, 17), GRID))
     expect(page.locator(".st-key-map .readout")).to_contain_text("row 10, column 17: ")
     expect(page.locator(".st-key-map .readout")).not_to_contain_text("pin")
     open_view(page, "All heads")

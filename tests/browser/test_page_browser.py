@@ -11,7 +11,7 @@ from PIL import Image
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import open_view, png, upload, uploader
+from steps import choose, click_cell, on_screen, open_view, png, surface, upload, uploader
 
 from attnviz.images.limits import MAX_FILE
 from scripts.page_server import settle
@@ -24,10 +24,6 @@ PHONE = {
     "has_touch": True,
     "is_mobile": True,
 }
-
-
-def surface(page, key):
-    return page.locator(f".st-key-{key} .surface")
 
 
 def box(locator):
@@ -52,18 +48,6 @@ def expect_new(page, key, old):
 
 def heading(page, text):
     expect(page.get_by_role("heading", name=text, exact=True)).to_be_visible()
-
-
-def click_cell(page, key, cell, grid):
-    _, _, width, height = box(surface(page, key))
-    (row, col), (rows, cols) = cell, grid
-    at = {"x": width * (col + 0.5) / cols, "y": height * (row + 0.5) / rows}
-    surface(page, key).click(position=at)
-
-
-def choose(page, key, label):
-    page.locator(f".st-key-{key}").get_by_role("combobox").click()
-    page.get_by_role("option", name=label, exact=True).click()
 
 
 def coarsen(page):
@@ -125,13 +109,14 @@ def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
     row.fill("999")
     row.press("Enter")
     expect(page.get_by_text("Please enter a value between 0 and 29")).to_be_visible()
-    expect(page.get_by_text("Row (0 to 29)").last).to_be_visible()
+    expect(page.get_by_role("spinbutton", name="Row (0 to 29)")).to_be_visible()
 
 
 def test_the_last_of_quick_picks_counts(visit):
     page = visit()
-    for cell in [(10, 17), (3, 40), (20, 5), (12, 30)]:
-        click_cell(page, "patches", cell, (30, 45))
+    cells = [(10, 17), (3, 40), (20, 5), (12, 30)]
+    for place in [on_screen(page, "patches", cell, (30, 45)) for cell in cells]:
+        page.mouse.click(*place)
     heading(page, "What the patch (row 12, column 30) attends to")
     settle(page)
     heading(page, "What the patch (row 12, column 30) attends to")
@@ -338,9 +323,7 @@ def test_a_phone_has_it_all_in_one_column(visit):
     expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
     left, right = surface(page, "patches"), surface(page, "map")
     assert box(left)[1] + box(left)[3] < box(right)[1]
-    left.scroll_into_view_if_needed()
-    x, y, width, height = box(left)
-    page.touchscreen.tap(x + width * 17.5 / 45, y + height * 10.5 / 30)
+    page.touchscreen.tap(*on_screen(page, "patches", (10, 17), (30, 45)))
     heading(page, "What the patch (row 10, column 17) attends to")
     settle(page)
     open_view(page, "All heads")

@@ -19,10 +19,11 @@ expect = sync_api.expect
 ROOT = Path(__file__).parents[2]
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-PIXELS = """(canvas) => {
+COLOURED = """([canvas, wanted]) => {
   const pen = canvas.getContext("2d"), { width, height } = canvas;
   const at = [[0, 0], [width - 1, 0], [0, height - 1], [width - 1, height - 1], [width >> 1, height >> 1]];
-  return at.map(([x, y]) => [...pen.getImageData(x, y, 1, 1).data].slice(0, 3));
+  const off = (pixel) => Math.max(...wanted.map((part, i) => Math.abs(part - pixel[i])));
+  return at.every(([x, y]) => off(pen.getImageData(x, y, 1, 1).data) <= 4);  // a JPEG's
 }"""
 
 LISTEN = """(name) => {
@@ -83,17 +84,10 @@ def visit(address, browser):
 def expect_frame(page, number, film="five"):
     """The frame's name, its own colour up to the corners, its numbers, and its mark in the strip."""
     expect(page.locator(".name")).to_have_text(f"layer {number}")
-    wanted = bytes.fromhex(FILMS[film][number][1:])
-    for _ in range(450):  # another film's atlas comes when the browser has read it
-        off = [
-            abs(a - b)
-            for pixel in page.locator(".screen").evaluate(PIXELS)
-            for a, b in zip(pixel, wanted, strict=True)
-        ]
-        if max(off) <= 4:
-            break
-        page.wait_for_timeout(100)
-    assert max(off) <= 4  # a JPEG's
+    wanted = [*bytes.fromhex(FILMS[film][number][1:])]
+    screen = page.locator(".screen").element_handle()
+    # Another film's pictures come when the browser has read them.
+    page.wait_for_function(COLOURED, arg=[screen, wanted], polling="raf")
     expect(page.locator(".numbers")).to_have_text(f"{number}{number}.5{number + 1}")
     expect(page.locator(".at")).to_have_value(str(number))
     expect(page.locator(".strip [data-now] .of")).to_have_text(f"layer {number}")

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import png, upload
+from steps import choose, png, upload
 
 from scripts.page_server import free_port, serving, settle
 
@@ -13,11 +13,7 @@ pytest_plugins = ["visits"]  # for its browser
 
 
 def choose_espresso(page):
-    box = page.locator(".st-key-sample").get_by_role("combobox")
-    box.scroll_into_view_if_needed()
-    settle(page)  # a list closes when what is below it moves
-    box.click()
-    page.get_by_role("option", name="Cup of espresso", exact=True).click()
+    choose(page, "sample", "Cup of espresso")
     caption(page, "Cup of espresso, 600 × 400")
 
 

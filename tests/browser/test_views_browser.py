@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import open_view
+from steps import choose, open_view
 
 from attnviz.ui.views import VIEWS
 from scripts.page_server import settle
@@ -105,8 +105,7 @@ def test_a_control_is_moved_and_the_page_follows(visit, view, key, act):
     control.wait_for()
     settle(page)
     if control.get_by_role("combobox").count():
-        control.get_by_role("combobox").click()
-        page.get_by_role("option", name=act, exact=True).click()
+        choose(page, key, act)
         expect(control.get_by_role("combobox")).to_have_value(act)
     else:
         control.get_by_text(act, exact=True).click()
