@@ -19,6 +19,7 @@ from attnviz.faithfulness import Faithfulness, compare_maps, faithfulness
 from attnviz.film import Film, film
 from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
+from attnviz.many import observe_many
 from attnviz.mass import mass_mask
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS, HeadMetrics, head_metrics
@@ -58,6 +59,7 @@ __all__ = [
     "mass_mask",
     "mutual_matches",
     "observe",
+    "observe_many",
     "open_image",
     "similar",
     "similarity_to",

@@ -14,7 +14,7 @@ from typing import Any
 from PIL import Image
 
 import models
-from attnviz import export, faithfulness_command, film_command, film_export
+from attnviz import batch_command, export, faithfulness_command, film_command, film_export
 from attnviz.arguments import (
     DRAWING,
     SECOND,
@@ -41,13 +41,18 @@ from attnviz.tokens import Query
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit code: 0, or 2 after a user's mistake."""
+    """Run the command line; gives the exit code: 0, or 2 after a user's mistake.
+
+    It is 1 for a batch of which some pictures could not be done.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in SECOND else None
     try:
         raise_again()
         if words and words[0] in COMMANDS:
             COMMANDS[words[0]](words[1:])
+        elif command == batch_command.NAME:
+            return _many(parser_of(command).parse_args(words[1:]))
         else:
             _draw(parser_of(command).parse_args(words[command is not None :]), command)
     except AttnVizError as error:
@@ -61,11 +66,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _many(given: argparse.Namespace) -> int:
+    asked, other = _asked(given), given.similar_to
+    aim: dict[str, Any] = {"target": class_of(given.target)}
+    if other is not None:
+        picture = isinstance(other_of(other), Image.Image)
+        aim |= {"similar_picture": other} if picture else {"similar_to": other_of(other)}
+    query, model = query_of(given.query), _model(given)
+    drawing = _drawing(given)
+    return batch_command.run_command(given, asked, drawing, query, aim, models.load, model)
+
+
+def _drawing(given: argparse.Namespace) -> dict[str, Any]:
+    return {name: value for name in DRAWING if (value := getattr(given, name, None)) is not None}
+
+
+def _model(given: argparse.Namespace) -> dict[str, Any]:
+    """What `models.load` is given."""
+    return {
+        "name": given.model,
+        "pretrained": not given.random,
+        "seed": given.seed or 0,
+        "checkpoint": given.checkpoint,
+        "image_size": size_of(given.size),
+        "device": given.device,
+    }
+
+
 def _draw(given: argparse.Namespace, command: str | None) -> None:
-    drawing = {name: value for name in DRAWING if (value := getattr(given, name, None)) is not None}
+    drawing = _drawing(given)
     filming = command == film_command.NAME
     output, _ = (film_export.plan_film if filming else export.plan)(given.output, **drawing)
-    size, query = size_of(given.size), query_of(given.query)
+    model, query = _model(given), query_of(given.query)
     asked = _asked(given)
     image = open_image(given.picture)
     other: AttentionRecord | Image.Image | Query | None = other_of(given.similar_to)
@@ -77,14 +109,7 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
         raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
     if sys.stderr.isatty():
         print(f"loading {given.model} …", file=sys.stderr)
-    vit = models.load(
-        given.model,
-        pretrained=not given.random,
-        seed=given.seed or 0,
-        checkpoint=given.checkpoint,
-        image_size=size,
-        device=given.device,
-    )
+    vit = models.load(**model)
     given.fit = given.fit or ("aspect" if vit.any_size else "crop")
     _require_places(given, vit, image, asked, query, filming=filming)
     target: Target | None = class_of(given.target)

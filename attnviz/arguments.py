@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from PIL import Image
 
-from attnviz import faithfulness_command, film_command
+from attnviz import batch_command, faithfulness_command, film_command
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
@@ -46,6 +46,8 @@ examples:
       how that moves from layer to layer (film --help says more)
   python -m attnviz faithfulness cat.jpg -o curve.png --method rollout
       does the map point at what the model uses? (faithfulness --help says more)
+  python -m attnviz batch photos -o maps
+      the same of every picture in a folder (batch --help says more)
   python -m attnviz cat.jpg -o map.npz --model vit_tiny_patch16_224 --checkpoint my.safetensors
       the numbers, from your own weights
   python -m attnviz models swin        which models have that in their name
@@ -64,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"attnviz: {message}. See python -m attnviz --help\n")
 
 
-SECOND = (faithfulness_command.NAME, film_command.NAME)
+SECOND = (faithfulness_command.NAME, film_command.NAME, batch_command.NAME)
 """Commands that draw something else than one map; all that comes before the drawing is the same."""
 
 
@@ -79,9 +81,14 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("picture", help="the picture's file")
-    files = f"its suffix says what is written: {', '.join(FILM_KINDS if filming else RENDERERS)}"
-    add("-o", "--output", required=True, metavar="FILE", help=files)
+    if many := command == batch_command.NAME:
+        add("pictures", nargs="+", help="files, folders, patterns in quotes, .txt lists of these")
+        add("-o", "--output", required=True, help="a folder of figures, or one table: NAME.parquet")
+    else:
+        add("picture", help="the picture's file")
+        kinds = ", ".join(FILM_KINDS if filming else RENDERERS)
+        said = f"its suffix says what is written: {kinds}"
+        add("-o", "--output", required=True, metavar="FILE", help=said)
 
     add = parser.add_argument_group("the model").add_argument
     words = "a timm name, digits, digits-fused-qkv, or %(default)s (the default)"
@@ -111,16 +118,17 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     for name, (option, having) in options_of_methods(methods).items():
         if filming and name == "layer":
             continue
-        said: dict[str, list[str]] = {}
+        helps: dict[str, list[str]] = {}
         for method in having:
-            said.setdefault(METHODS[method].options[name].help, []).append(method)
-        words = "; ".join(f"{each} [{', '.join(of)}]" for each, of in said.items())
+            helps.setdefault(METHODS[method].options[name].help, []).append(method)
+        words = "; ".join(f"{each} [{', '.join(of)}]" for each, of in helps.items())
         flag, choices = f"--{name.replace('_', '-')}", option.choices or None
         add(flag, type=option.text_type, choices=choices, help=words)
 
     if command is not None:
-        commands = {each.NAME: each for each in (faithfulness_command, film_command)}
+        commands = {each.NAME: each for each in (faithfulness_command, film_command, batch_command)}
         commands[command].add_options(parser)
+    if command is not None and not many:
         return parser
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}

@@ -139,6 +139,22 @@ def checked_pass(vit: LoadedViT, tensor: Tensor, tap: Tap, *, keep: Route) -> No
         tapped_pass(vit, tensor, tap, keep=keep)
 
 
+def shared_pass(
+    vit: LoadedViT, pictures: Tensor, tap: Tap
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Several pictures by factors: outputs, features, and the last layer's tokens after the norm.
+
+    Each has the pictures as its first axis; a model without the like of it gives None.
+    """
+    layout = last_layout(vit, vit.layout(*pictures.shape[-2:]))
+    with _as_found(vit, False), grad_mode(False):
+        output, features = tapped_pass(vit, pictures, tap, keep="factors")
+        stream = list(tap.caught.values())[-1].stream
+        whole = stream is not None and stream.shape[:-1] == (len(pictures), layout.tokens)
+        tokens = vit.readout.norm(stream) if whole and stream is not None else None
+    return output.detach(), features, tokens
+
+
 def tapped_pass(
     vit: LoadedViT,
     tensor: Tensor,
@@ -147,7 +163,7 @@ def tapped_pass(
     keep: Route | None,
     progress: Progress | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """One forward pass under the tap: the output, and the feature (1, channel) that made it.
+    """One forward pass under the tap: outputs, and the features (picture, channel) that made them.
 
     Fused kernels are off for maps and on for factors; without either they are as they were found.
     """
@@ -163,7 +179,7 @@ def tapped_pass(
             tensor = tensor.detach().clone().requires_grad_()
         with tap, _named_failures(vit, tap, tensor):
             output = vit.run(tensor)
-    return output, _one_feature(met, 1)
+    return output, _one_feature(met, len(tensor))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from attnviz import capture, colour, export
-from attnviz.contract import Box, LoadedViT, Progress, as_fit
+from attnviz.contract import Box, LoadedViT, Progress, View, as_fit
 from attnviz.errors import BadOption, unknown
 from attnviz.facts import Facts
 from attnviz.geometry import Geometry, Share
@@ -27,7 +27,7 @@ from attnviz.methods.options import settle
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
 from attnviz.target import Target, require_target
-from attnviz.tokens import Query
+from attnviz.tokens import Query, TokenLayout
 from attnviz.verify import verify_once
 
 
@@ -83,12 +83,19 @@ def observe(
         view = vit.view_of_tensor(source)
         image = Image.fromarray(view.pixels)
     else:
-        image = _upright_rgb(source)
+        image = upright_rgb(source)
         view = vit.view(image, known_fit)
     layout = vit.layout(*view.tensor.shape[-2:])
     if target is not None:
         require_target(target, vit, layout, partial(capture.readable, vit))
     seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
+    return record_of(vit, image, view, layout, seen)
+
+
+def record_of(
+    vit: LoadedViT, image: Image.Image, view: View, layout: TokenLayout, seen: capture.Pass
+) -> AttentionRecord:
+    """What a pass of one picture left behind, with where it comes from."""
     return AttentionRecord(
         layers=seen.layers,
         layout=layout,
@@ -211,7 +218,8 @@ def _within(box: Box, place: Share) -> Box:
     return left + x0 * wide, top + y0 * high, right - (1 - x1) * wide, bottom - (1 - y1) * high
 
 
-def _upright_rgb(source: object) -> Image.Image:
+def upright_rgb(source: object) -> Image.Image:
+    """A picture as `open_image` gives it; BadOption for what is none."""
     if not isinstance(source, Image.Image):
         raise BadOption(
             f"A picture or a tensor is observed; {type(source).__name__} came."

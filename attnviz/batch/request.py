@@ -1,0 +1,85 @@
+"""What is asked of every picture of a batch; results of other requests are never mixed with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import BadOption
+from attnviz.tokens import Query
+
+BATCH = 8
+"""Pictures that pass together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The same for all pictures, and the same on every machine."""
+
+    model: Mapping[str, Any]
+    """What `models.load` is given, by name."""
+    kind: str
+    """`.parquet`, or the suffix of each figure."""
+    method: str = "attention"
+    query: Query | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The method's."""
+    target: int | str | None = None
+    """The class that gradients are of."""
+    similar_to: Query | None = None
+    """Or the token that the picture's feature is compared with."""
+    similar_picture: str | None = None
+    """Or the file of another picture."""
+    fit: str | None = None
+    """None: the picture's own shape where the model takes any size, else a crop."""
+    drawing: Mapping[str, Any] = field(default_factory=dict)
+    """How figures are drawn."""
+    head_metrics: bool = False
+    """Whether the table has every metric of every head."""
+    batch: int = BATCH
+    """Pictures that pass together, where their sizes agree; changes nothing but rounding."""
+
+    def __post_init__(self) -> None:
+        """BadOption for a number of pictures that can't pass together."""
+        if self.batch < 1:
+            raise BadOption(f"At least 1 picture passes at a time; {self.batch} came.")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the results are rows of a table."""
+        return self.kind == ".parquet"
+
+    def identity(self) -> dict[str, Any]:
+        """All that results depend on, in plain values; files by their SHA-256.
+
+        Raises BadOption where such a file can't be read.
+        """
+        model = {name: value for name, value in self.model.items() if name != "device"}
+        model["model"] = model.pop("name")
+        files = {"checkpoint": model.get("checkpoint"), "similar_picture": self.similar_picture}
+        asked = {
+            **model,
+            "results": self.kind,
+            "method": self.method,
+            "query": self.query,
+            **self.options,
+            "target": self.target,
+            "similar_to": self.similar_to,
+            "fit": self.fit,
+            **self.drawing,
+            "head_metrics": self.head_metrics,
+            **{name: None if path is None else _digest(path) for name, path in files.items()},
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+def _digest(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadOption(f"{path} can't be read: {reason}.") from error

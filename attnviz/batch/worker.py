@@ -1,0 +1,136 @@
+"""One model at work: opens pictures, and gives each one's result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import PurePath
+from types import SimpleNamespace
+from typing import Any
+
+from attnviz import capture, export
+from attnviz.batch.columns import row_of
+from attnviz.batch.opened import Fed, Opened, Stamp, open_picture
+from attnviz.batch.request import Request
+from attnviz.contract import Fit, LoadedViT, as_fit
+from attnviz.errors import AttnVizError
+from attnviz.explain import explain, observe
+from attnviz.images import open_image
+from attnviz.many import observe_views
+from attnviz.methods import METHODS
+from attnviz.methods.options import check
+from attnviz.metrics import head_metrics
+from attnviz.record import AttentionRecord
+from attnviz.target import Target, require_target, similarity_to
+from attnviz.tokens import TokenLayout
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one picture: a row, or a figure's file, or why neither."""
+
+    name: str
+    stamp: Stamp = (0, 0, 0)
+    sha256: str = ""
+    row: dict[str, Any] | None = None
+    file: bytes | None = None
+    failed: str = ""
+
+
+class Worker:
+    """A loaded model and a request; holds nothing of a picture once its result is given."""
+
+    def __init__(self, load: Callable[[], LoadedViT], request: Request) -> None:
+        """Load the model, and see that it has what is asked.
+
+        Raises what `models.load` raises, and BadOption or UnknownName where the model has no such
+        layer, head, token or class.
+        """
+        self.vit, self.request = load(), request
+        free = getattr(self.vit, "any_size", False)
+        self.fit: Fit = as_fit(request.fit or ("aspect" if free else "crop"))
+        self.target = self._target()
+        self._require_places()
+
+    def open(self, name: str) -> Opened:
+        """Read and fit one picture; safe to call from several threads."""
+        return open_picture(name, self.vit, self.fit)
+
+    def results(self, opened: Sequence[Opened], wanted: Collection[str]) -> Iterator[Result]:
+        """Those of the wanted pictures, the others being there for company in the pass."""
+        good = [(each, each.fed) for each in opened if each.fed is not None]
+        for each in opened:
+            if each.fed is None and each.name in wanted:
+                yield Result(each.name, failed=each.failed)
+        if not any(each.name in wanted for each, _ in good):
+            return
+        for each, record in self._observed(good):
+            if each.name in wanted:
+                yield self._result(each, record)
+
+    def _observed(
+        self, good: Sequence[tuple[Opened, Fed]]
+    ) -> Iterator[tuple[Opened, AttentionRecord | AttnVizError]]:
+        """Each picture's record, or why it has none."""
+        every = [each for each, _ in good]
+        if self.target is None and len(good) > 1:
+            try:
+                records = self._together([fed for _, fed in good])
+            except AttnVizError:
+                pass  # one of them is to blame: each by itself
+            else:
+                yield from zip(every, records, strict=True)
+                return
+        for each, fed in good:
+            try:
+                yield (
+                    each,
+                    self._aimed(fed) if self.target is not None else self._together([fed])[0],
+                )
+            except AttnVizError as error:
+                yield each, error
+
+    def _together(self, fed: Sequence[Fed]) -> list[AttentionRecord]:
+        return observe_views(self.vit, [image for image, _ in fed], [view for _, view in fed])
+
+    def _aimed(self, fed: Fed) -> AttentionRecord:
+        """With the target's gradients, which are of one picture."""
+        return observe(self.vit, fed[0], target=self.target, fit=self.fit)
+
+    def _result(self, each: Opened, record: AttentionRecord | AttnVizError) -> Result:
+        asked = self.request
+        try:
+            if isinstance(record, AttnVizError):
+                raise record
+            heat = explain(record, asked.method, query=asked.query, **asked.options)
+            known = Result(each.name, each.stamp, each.sha256)
+            if asked.is_table:
+                metrics = head_metrics(record) if asked.head_metrics else None
+                return replace(known, row=row_of(record, heat, metrics))
+            named = heat.named(PurePath(each.name).name)
+            return replace(known, file=export.render(named, asked.kind, **asked.drawing))
+        except AttnVizError as error:
+            return Result(each.name, failed=str(error))
+
+    def _target(self) -> Target | None:
+        asked = self.request
+        if asked.similar_picture is not None:
+            other = observe(self.vit, open_image(asked.similar_picture), fit=self.fit)
+            return similarity_to(other, name=PurePath(asked.similar_picture).name)
+        return asked.target if asked.similar_to is None else similarity_to(asked.similar_to)
+
+    def _require_places(self) -> None:
+        """What is wrong with the request for any picture is known before the first one."""
+        vit, asked = self.vit, self.request
+        layout: TokenLayout = vit.layout(*vit.image_size)
+        places: Any = SimpleNamespace(layers=vit.sites, layout=layout)  # as in a record
+        found = check(asked.method, METHODS[asked.method].options, asked.options, places)
+        if asked.head_metrics:
+            head_metrics(observe(vit, vit.probe()))
+        if self.target is not None and self.fit != "aspect":
+            require_target(self.target, vit, layout, partial(capture.readable, vit))
+        if asked.query is not None and (isinstance(asked.query, str) or self.fit != "aspect"):
+            site = vit.sites[found.get("layer", found.get("last_layer", -1))]
+            geometry = site.geometry_on(layout)
+            geometry.queries.query_tokens(geometry.asked(asked.query, layout))

@@ -1,0 +1,129 @@
+"""`python -m attnviz batch`: the command line's way to many pictures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attnviz.batch import Report, Request, here, pictures_in, run
+from attnviz.batch.bar import duration
+from attnviz.batch.outputs import kind_of, output_of
+from attnviz.batch.request import BATCH
+from attnviz.contract import LoadedViT
+from attnviz.errors import AttnVizError
+from attnviz.export import RENDERERS
+from attnviz.interrupt import CODE
+from attnviz.tokens import Query
+
+NAME = "batch"
+
+EXAMPLES = """\
+examples:
+  python -m attnviz batch photos -o maps
+      a figure of each picture in a folder and those below it, into the folder maps
+  python -m attnviz batch "photos/*.jpg" more.png -o maps --as pdf --method rollout
+      pictures that match, and one more, as figures for a paper
+  python -m attnviz batch list.txt -o maps.parquet --model vit_small_patch16_224 --fit crop
+      the numbers, as one table; the pictures' names stand in a text, one a line
+  python -m attnviz batch photos -o maps.parquet --head-metrics
+      entropy, distance and the like of every head as well
+
+Stopped, or killed, it goes on where it was when the same command is given again.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What this command has besides the options of a map and for drawing it."""
+    parser.prog += f" {NAME}"
+    parser.description = "Draw, or measure, what a Vision Transformer attends to in many pictures."
+    parser.epilog = EXAMPLES
+    add = parser.add_argument_group("the batch").add_argument
+    kinds = [kind.removeprefix(".") for kind in RENDERERS]
+    add("--as", dest="figures", choices=kinds, help="what figures are written as (png)")
+    heads = "in a table, every metric of every head too; takes about as long as the model"
+    add("--head-metrics", action="store_true", help=heads)
+    together = "pictures that pass the model together, where their sizes agree (%(default)s)"
+    add("--together", type=int, default=BATCH, metavar="N", help=together)
+
+
+def run_command(
+    given: argparse.Namespace,
+    asked: Mapping[str, Any],
+    drawing: Mapping[str, Any],
+    query: Query | None,
+    aim: Mapping[str, Any],
+    load: Callable[..., LoadedViT],
+    model: Mapping[str, Any],
+) -> int:
+    """Do a batch and say what became of it: 0, or 1 where a picture could not be done.
+
+    `asked` are the method's options, `aim` says what gradients are of, `model` is for `load`.
+    """
+    kind = kind_of(given.output, given.figures)
+    request = Request(
+        model=model,
+        kind=kind,
+        method=given.method,
+        query=query,
+        options=asked,
+        fit=given.fit,
+        drawing=drawing,
+        head_metrics=given.head_metrics,
+        batch=given.together,
+        **aim,
+    )
+    path = Path(given.output)
+    names = pictures_in(given.pictures, without=path)
+    report = Report(len(names))
+    try:
+        loading, output = _Loading(load, model), output_of(path, request)
+        run(names, output, request, loading, engine=here, report=report)
+    except KeyboardInterrupt:
+        print(
+            f"attnviz: stopped; {report.before + report.done} of {report.total} pictures are done,"
+            " and the same command goes on from there.",
+            file=sys.stderr,
+        )
+        return CODE
+    except AttnVizError:
+        _say_failed(report)
+        raise
+    _say(report, path)
+    return 1 if report.failed else 0
+
+
+class _Loading:
+    """Loads the model, on whichever machine it is called."""
+
+    def __init__(self, load: Callable[..., LoadedViT], model: Mapping[str, Any]) -> None:
+        self.load, self.model = load, dict(model)
+
+    def __call__(self) -> LoadedViT:
+        if sys.stderr.isatty():
+            print(f"loading {self.model['name']} …", file=sys.stderr)
+        return self.load(**self.model)
+
+
+def _say(report: Report, path: Path) -> None:
+    parts = [f"{report.done} done"]
+    if report.done:
+        rate = report.done / max(report.seconds, 1e-9)
+        parts[0] += f" in {duration(report.seconds)} ({rate:.3g} a second)"
+    if report.before:
+        parts.append(f"{report.before} were done before")
+    if report.failed:
+        parts.append(f"{len(report.failed)} could not be done")
+    print(f"{path}: of {report.total} pictures {', '.join(parts)}")
+    for name in report.changed:
+        print(f"{name} is another picture than before: done again")
+    _say_failed(report)
+
+
+def _say_failed(report: Report) -> None:
+    """A table of the pictures that could not be done."""
+    wide = max(map(len, report.failed), default=0)
+    for name, reason in sorted(report.failed.items()):
+        print(f"  {name.ljust(wide)}  {reason}")

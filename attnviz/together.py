@@ -1,0 +1,213 @@
+"""Several pictures in one forward pass: what each leaves behind is what it would leave alone.
+
+The pass runs with fused kernels on, and a picture's factors are its part of what went into them:
+no map is built. Of every layer and every picture one row of the map is proved in the pass itself:
+row × values must be what reached the layer's projection. Whether a model's pictures may go together
+at all is tried once, on two of noise that also pass alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from einops import einsum, rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz import capture
+from attnviz.capture import Pass
+from attnviz.contract import AttentionSite, LoadedViT
+from attnviz.errors import AttnVizError, CaptureFailed
+from attnviz.failures import HALF
+from attnviz.record import LayerAttention
+from attnviz.sources import Factors
+from attnviz.tap import Caught, Tap, finite, only_source, require_finite
+
+TOLERANCE = 1e-5
+"""By how much a row × values may miss what reached the projection, over the largest of that."""
+
+_TRIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
+"""Whether a module's pictures may go together, once that was tried."""
+
+
+def go_together(vit: LoadedViT) -> bool:
+    """Whether one pass of several pictures leaves of each what a pass of it alone would.
+
+    Tried once a model, on two pictures of noise. Not where layers attend in windows or from other
+    tokens, where a module computes its own softmax, or in half precision.
+    """
+    with vit.lock:
+        if vit.module not in _TRIED:
+            _TRIED[vit.module] = _try(vit)
+        return _TRIED[vit.module]
+
+
+def run(vit: LoadedViT, tensors: Float[Tensor, "picture channel row col"]) -> list[Pass]:
+    """One forward pass of pictures of one size; what each left behind, as `capture.run` would.
+
+    The factors share their memory with the whole pass: all of it is kept while one of them is.
+
+    Raises CaptureFailed where a layer was missed or ran twice, a value is not finite, or the row
+    that is proved of each picture is not what the layer used.
+    """
+    layout = vit.layout(*tensors.shape[-2:])
+    token = layout.query_tokens(layout.default_query).start
+    tap = _Together(vit, len(tensors), token)
+    with vit.lock:
+        output, features, tokens = capture.shared_pass(vit, tensors, tap)
+    if not finite(output) or len(output) != len(tensors):
+        raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
+    for name, caught in tap.caught.items():
+        only_source(name, caught)
+    return [
+        Pass(
+            layers=tuple(tap.layer(caught, number) for caught in tap.caught.values()),
+            output=output[number : number + 1],
+            features=None if tokens is None else tokens[number],
+            feature=None if features is None else features[number],
+        )
+        for number in range(len(tensors))
+    ]
+
+
+@dataclass(frozen=True)
+class _Fed:
+    """What one layer's fused kernel was given, axes (picture, head, token, channel)."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    scale: float
+    bias: Tensor | None  # (picture or 1, head or 1, query or 1, key)
+
+    def of(self, picture: int) -> Factors:
+        """One picture's part of it."""
+        bias = self.bias
+        if bias is not None:
+            bias = bias[picture if len(bias) > 1 else 0]
+        return Factors(self.queries[picture], self.keys[picture], self.scale, bias)
+
+
+class _Together(Tap):
+    """A tap of several pictures, which proves one row of each as soon as a layer is done."""
+
+    def __init__(self, vit: LoadedViT, pictures: int, token: int) -> None:
+        super().__init__(vit.sites, check=True)
+        self.pictures, self.token, self.name = pictures, token, vit.name
+        self.fed: dict[str, _Fed] = {}
+
+    def layer(self, caught: Caught, picture: int) -> LayerAttention:
+        """What one picture left in one layer."""
+        site = caught.site
+        projection = None if site.projection is None else site.projection.weight.detach()
+        return LayerAttention(site.name, self.fed[site.name].of(picture), None, projection)
+
+    def leave(self, *given: Any) -> None:
+        """After an attention module ran: it is proved, and its values may go."""
+        if self.running is not None:
+            self._prove(self.running)
+        super().leave(*given)
+
+    def _fused(
+        self,
+        caught: Caught,
+        result: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
+        heads = caught.site.heads
+        plain = all(
+            each.ndim == 4 and each.shape[:2] == (self.pictures, heads)
+            for each in (query, key, value)
+        )
+        if is_causal or enable_gqa or not plain:
+            raise CaptureFailed(f"In layer {caught.site.name} pictures do not stand side by side.")
+        bias = None if attn_mask is None else attn_mask.detach()
+        if bias is not None and bias.dtype == torch.bool:
+            bias = torch.zeros(bias.shape, device=bias.device).masked_fill(~bias, float("-inf"))
+        if bias is not None:
+            bias = bias[(None,) * (4 - bias.ndim)]
+        chosen = query.shape[-1] ** -0.5 if scale is None else scale
+        fed = _Fed(query.detach(), key.detach(), value.detach(), chosen, bias)
+        self.fed[caught.site.name] = fed
+        caught.source = fed.of(0)
+
+    def _prove(self, caught: Caught) -> None:
+        """Row × values is what the layer sent on, for one token of each picture."""
+        site, fed, joined = caught.site, self.fed.get(caught.site.name), caught.joined
+        if fed is None or joined is None:
+            raise CaptureFailed(f"Layer {site.name} never called a fused kernel.")
+        require_finite(site.name, fed.queries, fed.keys)
+        scores = einsum(
+            fed.queries[:, :, self.token] * fed.scale,
+            fed.keys,
+            "picture head ch, picture head key ch -> picture head key",
+        )
+        if fed.bias is not None:
+            scores = scores + fed.bias[:, :, self.token if fed.bias.shape[2] > 1 else 0]
+        mixed = einsum(
+            scores.softmax(-1),
+            fed.values,
+            "picture head key, picture head key ch -> picture head ch",
+        )
+        ours = rearrange(mixed, f"picture head ch -> picture {site.join}")
+        theirs = joined[:, self.token]
+        missed = float((ours - theirs).abs().max() / joined.abs().max().clamp_min(1e-12))
+        rounding = 4 * torch.finfo(torch.float32).eps * float(scores.abs().max())
+        if ours.shape != theirs.shape or not missed <= TOLERANCE + rounding:
+            raise CaptureFailed(
+                f"The attention captured in layer {site.name} of {self.name}, of {self.pictures}"
+                " pictures together, is not what the layer used: row × values misses the layer's"
+                f" own output by {missed:.2g}. It is not drawn."
+            )
+        caught.joined = None
+        self.fed[site.name] = _Fed(fed.queries, fed.keys, fed.keys, fed.scale, fed.bias)
+
+
+def _try(vit: LoadedViT) -> bool:
+    probe = vit.probe()
+    if probe.dtype in HALF or not all(map(_is_plain, vit.sites)):
+        return False
+    pictures = torch.cat([probe, probe.flip(-1) * 0.5])
+    try:
+        together = run(vit, pictures)
+    except AttnVizError:
+        return False
+    alone = [capture.run(vit, each[None], keep="factors") for each in pictures]
+    return all(_agree(one, other) for one, other in zip(together, alone, strict=True))
+
+
+def _is_plain(site: AttentionSite) -> bool:
+    """Whether the first axis of all that its module computes runs over pictures."""
+    usual = AttentionSite(site.name, site.module, site.heads, site.after_mix)
+    odd = "geometry axes on_grid values_left is_operand mixed channels_first order"
+    odd += " adds_queries in_turn beside alone"
+    return all(getattr(site, name) == getattr(usual, name) for name in odd.split())
+
+
+def _agree(one: Pass, other: Pass) -> bool:
+    """Whether two passes left the same maps and outputs, but for rounding."""
+    for mine, its in zip(one.layers, other.layers, strict=True):
+        if not torch.allclose(mine.probs(), its.probs(), rtol=1e-3, atol=1e-4):
+            return False
+    pairs = [(one.output, other.output), (one.features, other.features)]
+    pairs.append((one.feature, other.feature))
+    for mine_, its_ in pairs:
+        if (mine_ is None) != (its_ is None):
+            return False
+        if mine_ is not None and its_ is not None:
+            scale = float(its_.abs().max())
+            if mine_.shape != its_.shape or not torch.allclose(
+                mine_, its_, rtol=1e-3, atol=1e-4 * scale
+            ):
+                return False
+    return True

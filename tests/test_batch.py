@@ -1,0 +1,468 @@
+"""Many pictures: which ones, what is kept of each, and that no kill and no bad file costs the others."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import signal
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+import attnviz
+from attnviz import batch_command
+from attnviz.__main__ import main
+from attnviz.batch import Request, here, pictures_in, run
+from attnviz.batch.journal import Journal
+from attnviz.batch.outputs import LIST, figure_name, kind_of, output_of
+from attnviz.errors import AttnVizError, BadOption
+from tests.conftest import small_vit
+
+VIT = small_vit()
+"""Made once; a batch loads it as it would any model."""
+
+MODEL = {"name": "small"}
+
+
+def load():
+    return VIT
+
+
+def draw(path, seed: int, size: tuple[int, int] = (48, 32)):
+    noise = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    Image.fromarray(noise).save(path)
+    return str(path)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Nine pictures, and a file that is none."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number in range(9):
+        draw(folder / f"{number}.png", number)
+    (folder / "bad.jpg").write_text("no picture")
+    return folder
+
+
+def request_of(path, *, figures=None, **asked):
+    return Request(model=MODEL, kind=kind_of(str(path), figures), **({"batch": 4} | asked))
+
+
+def go(photos, path, *, engine=here, **asked):
+    request = request_of(path, **asked)
+    names = pictures_in([str(photos)], without=path)
+    return run(names, output_of(path, request), request, load, engine=engine)
+
+
+# ---- which pictures -----------------------------------------------------------------------------
+
+
+def test_folders_patterns_lists_and_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "a/1.png",
+        "a/b/2.JPG",
+        "a/.hidden/3.png",
+        "a/.4.png",
+        "a/notes.md",
+        "5.png",
+        "c/6.png",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "list.txt").write_text("./5.png\n\n  c\nmissing.png\n")
+    for given, meant in [
+        (["a"], ["a/1.png", "a/b/2.JPG"]),
+        (["a/"], ["a/1.png", "a/b/2.JPG"]),
+        (["a", "a/1.png", "./a/../a/1.png"], ["a/1.png", "a/b/2.JPG"]),
+        (["*.png"], ["5.png"]),
+        (["**/*.png"], ["5.png", "a/1.png", "c/6.png"]),
+        (["list.txt"], ["5.png", "c/6.png", "missing.png"]),
+        (["notes.md", "nowhere.png"], ["notes.md", "nowhere.png"]),  # named, so they are tried
+        ([".", "c"], ["5.png", "a/1.png", "a/b/2.JPG"]),
+    ]:  # fmt: skip
+        assert pictures_in(given, without=tmp_path / "c") == [
+            name for name in meant if not name.startswith("c/")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["empty"], "The folder empty holds no picture"),
+        (["x*.png"], r"The pattern x\*\.png holds no picture"),
+        (["none.txt"], "There is no list none.txt"),
+        (["blank.txt"], "The list blank.txt holds no picture"),
+        (["bytes.txt"], "bytes.txt can't be read: it is no text"),
+        (["out"], "lie in the output"),
+    ],
+)
+def test_names_that_mean_nothing_are_refused(tmp_path, monkeypatch, given, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "1.png").touch()
+    (tmp_path / "blank.txt").write_text("\n \n")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\0")
+    with pytest.raises(BadOption, match=says):
+        pictures_in(given, without=tmp_path / "out")
+
+
+# ---- what is kept -------------------------------------------------------------------------------
+
+
+def test_a_row_is_what_explain_gives(photos, tmp_path):
+    table = tmp_path / "maps.parquet"
+    report = go(photos, table, method="rollout", query=(1, 2), head_metrics=True)
+    assert (report.total, report.done, report.before) == (10, 9, 0)
+    assert list(report.failed) == [str(photos / "bad.jpg")]
+    rows = parquet.read_table(table).to_pylist()
+    assert [row["picture"] for row in rows] == [str(photos / f"{n}.png") for n in range(9)]
+    for row in rows:
+        image = attnviz.open_image(row["picture"])
+        record = attnviz.observe(VIT, image, keep="maps")
+        heat = attnviz.explain(record, "rollout", query=(1, 2))
+        assert (row["rows"], row["columns"]) == (2, 3)
+        assert row["heat"] == pytest.approx(heat.values.ravel(), abs=1e-5)
+        assert (row["width"], row["height"]) == (48, 32)
+        assert tuple(row[edge] for edge in ("left", "top", "right", "bottom")) == record.view.box
+        assert row["label"] == record.predictions[0][0]
+        assert row["probability"] == pytest.approx(record.predictions[0][2], abs=1e-4)
+        metrics = attnviz.head_metrics(record)
+        for name in attnviz.METRICS:
+            assert row[f"heads_{name}"] == pytest.approx(metrics[name].ravel(), abs=1e-3)
+        # By hand: the entropy of the shares, and how many of the largest reach 0.6.
+        shares = np.sort(heat.values.astype(float).ravel() / heat.values.astype(float).sum())[::-1]
+        assert row["entropy"] == pytest.approx(-sum(p * math.log(p) for p in shares), abs=1e-4)
+        fewest = next(n for n in range(1, 7) if sum(shares[:n]) >= 0.6)
+        assert row["area"] == pytest.approx(fewest / 6)
+        assert row["total"] == pytest.approx(heat.values.sum(), abs=1e-5)
+        assert (row["low"], row["high"]) == pytest.approx(
+            (heat.values.min(), heat.values.max()), abs=1e-5
+        )
+
+
+def test_a_map_with_signs_and_one_in_colour_and_one_of_a_target(photos, tmp_path):
+    for method, asked, values in [
+        ("similarity", {}, 6),
+        ("pca", {}, 18),
+        ("relevance", {"target": 3}, 6),
+        ("relevance", {"similar_to": "cls"}, 6),
+        ("relevance", {"similar_picture": str(photos / "1.png")}, 6),
+    ]:
+        table = tmp_path / f"{method}{len(list(tmp_path.iterdir()))}.parquet"
+        assert go(photos, table, method=method, **asked).done == 9
+        row = parquet.read_table(table).to_pylist()[4]
+        assert len(row["heat"]) == values
+        assert (row["entropy"] is None) == (method != "relevance")
+        assert (row["score"] is None) == (method != "relevance")
+        image = attnviz.open_image(row["picture"])
+        target = asked.get("target")
+        if "similar_to" in asked:
+            target = attnviz.similarity_to("cls")
+        if "similar_picture" in asked:
+            other = attnviz.open_image(asked["similar_picture"])
+            target = attnviz.similarity_to(attnviz.observe(VIT, other))
+        alone = attnviz.explain(attnviz.observe(VIT, image, target=target), method)
+        assert row["heat"] == pytest.approx(alone.values.ravel(), abs=1e-4)
+
+
+def test_figures_are_those_of_a_single_map(photos, tmp_path):
+    report = go(photos, tmp_path / "maps", drawing={"dpi": 72, "caption": False})
+    assert report.done == 9
+    files = sorted(path.name for path in (tmp_path / "maps").iterdir())
+    names = [str(photos / f"{number}.png") for number in range(9)]
+    assert files == sorted([*(figure_name(name, ".png") for name in names), LIST, "batch.journal"])
+    lines = (tmp_path / "maps" / LIST).read_text().splitlines()
+    assert lines[0] == "picture,figure,sha256" and len(lines) == 10
+    assert [line.split(",")[:2] for line in lines[1:]] == [
+        [name, figure_name(name, ".png")] for name in names
+    ]
+    record = attnviz.observe(VIT, attnviz.open_image(names[8]), keep="factors")
+    # The ninth passes alone, so that not even its rounding differs.
+    attnviz.explain(record).named("8.png").save(tmp_path / "one.png", dpi=72, caption=False)
+    drawn = tmp_path / "maps" / figure_name(names[8], ".png")
+    assert drawn.read_bytes() == (tmp_path / "one.png").read_bytes()
+
+
+# ---- it goes on where it stopped ----------------------------------------------------------------
+
+
+def stop_after(count):
+    """An engine that is stopped by Ctrl+C after so many results."""
+
+    def engine(*given):
+        for number, result in enumerate(here(*given)):
+            if number == count:
+                raise KeyboardInterrupt
+            yield result
+
+    return engine
+
+
+def entries(path):
+    return [json.loads(line[9:]) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("count", [1, 5, 9])
+def test_what_was_stopped_goes_on_and_ends_the_same(photos, tmp_path, count):
+    whole, broken = tmp_path / "whole.parquet", tmp_path / "broken.parquet"
+    go(photos, whole)
+    with pytest.raises(KeyboardInterrupt):
+        go(photos, broken, engine=stop_after(count))
+    assert not broken.exists()
+    kept = len(entries(tmp_path / "broken.parquet.journal")) - 1
+    report = go(photos, broken)
+    assert (report.before, report.done) == (kept, 9 - kept)
+    assert broken.read_bytes() == whole.read_bytes()
+    again = go(photos, broken)
+    assert (again.before, again.done, again.changed) == (9, 0, [])
+    names = [entry["picture"] for entry in entries(tmp_path / "broken.parquet.journal")[1:]]
+    assert len(names) == len(set(names)) == 9
+
+
+def in_twos(photos, path):
+    return go(photos, path, figures=None if path.suffix else "npz", batch=2)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["maps", "maps.parquet"])
+def test_what_was_killed_goes_on_and_ends_the_same(photos, tmp_path, kind):
+    """SIGKILL in mid-run, three times; `make batch-kills` has it twenty times at random moments."""
+    whole, broken = tmp_path / f"whole-{kind}", tmp_path / kind
+    assert in_twos(photos, whole).done == 9
+    journal = output_of(broken, request_of(broken)).journal
+    for seen in (2, 5, 7):
+        child = get_context("fork").Process(target=in_twos, args=(photos, broken))
+        child.start()
+        while child.is_alive() and (
+            not journal.exists() or len(journal.read_bytes().splitlines()) < seen
+        ):
+            child.join(0.001)
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    in_twos(photos, broken)
+    if broken.is_dir():
+        assert {each.name: each.read_bytes() for each in broken.iterdir() if each != journal} == {
+            each.name: each.read_bytes() for each in whole.iterdir() if each.name != journal.name
+        }
+    else:
+        assert broken.read_bytes() == whole.read_bytes()
+    names = [entry["picture"] for entry in entries(journal)[1:]]
+    assert len(names) == len(set(names)) == 9
+
+
+def test_a_picture_that_changed_is_done_again_and_named(photos, tmp_path):
+    table = tmp_path / "maps.parquet"
+    go(photos, table)
+    before = parquet.read_table(table).to_pylist()
+    draw(photos / "3.png", 333)
+    (photos / "5.png").touch()  # another time, the same bytes
+    (photos / "7.png").unlink()
+    report = go(photos, table)
+    assert report.changed == [str(photos / "3.png")]
+    assert (report.before, report.done) == (7, 1)
+    after = parquet.read_table(table).to_pylist()
+    assert [row != was for row, was in zip(after, before, strict=True)] == [
+        n == 3 for n in range(9)
+    ]
+
+
+def test_a_picture_that_turned_bad_leaves_no_old_row(photos, tmp_path):
+    table = tmp_path / "maps.parquet"
+    go(photos, table)
+    (photos / "3.png").write_text("no picture any more")
+    report = go(photos, table)
+    assert report.changed == [str(photos / "3.png")] and str(photos / "3.png") in report.failed
+    assert len(parquet.read_table(table)) == 8
+
+
+def test_a_figure_that_is_gone_is_made_again(photos, tmp_path):
+    go(photos, tmp_path / "maps", figures="npz")
+    lost = tmp_path / "maps" / figure_name(str(photos / "2.png"), ".npz")
+    content = lost.read_bytes()
+    lost.unlink()
+    report = go(photos, tmp_path / "maps", figures="npz")
+    assert (report.before, report.done, report.changed) == (8, 1, [])
+    assert lost.read_bytes() == content
+
+
+# ---- the journal --------------------------------------------------------------------------------
+
+
+def test_a_torn_line_is_cut_off_and_a_damaged_one_skipped(tmp_path):
+    path = tmp_path / "journal"
+    with Journal(path, {"a": 1}) as journal:
+        places = [journal.append({"number": number}) for number in range(4)]
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"number":1', b'"number":7')
+    path.write_bytes(b"".join(lines)[:-5])
+    with Journal(path, {"a": 1}) as journal:
+        assert [entry.get("number") for _, entry in journal.entries()] == [None, 0, 2]
+        assert journal.append({"number": 3}) == places[3]
+        assert journal.entry(places[3]) == {"number": 3}
+    with Journal(path, {"a": 1}) as journal:
+        assert [place for place, _ in journal.entries()] == [0, places[0], places[2], places[3]]
+
+
+@pytest.mark.parametrize("length", range(0, 40, 3))
+def test_a_first_line_that_was_cut_short_is_written_anew(tmp_path, length):
+    path = tmp_path / "journal"
+    with Journal(path, {"a": 1}) as journal:
+        journal.append({"number": 0})
+    path.write_bytes(path.read_bytes()[:length])
+    with Journal(path, {"a": 1}) as journal:
+        assert [entry for _, entry in journal.entries()] == [{"request": {"a": 1}}]
+
+
+@pytest.mark.parametrize("content", ["my notes", "my notes\n", "my notes\nmore", '{"a": 1}\n'])
+def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path, content):
+    path = tmp_path / "journal"
+    path.write_text(content)
+    with pytest.raises(BadOption, match="is no journal of a batch"):
+        Journal(path, {"a": 1})
+    assert path.read_text() == content
+
+
+def test_a_journal_has_one_writer(tmp_path):
+    with (
+        Journal(tmp_path / "journal", {}),
+        pytest.raises(BadOption, match="Another run is writing"),
+    ):
+        Journal(tmp_path / "journal", {})
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_whole_lines(tmp_path):
+    path = tmp_path / "journal"
+    with Journal(path, {"a": 1}) as journal:
+        journal.append({"number": 0})
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, limits[1]))
+        try:
+            with pytest.raises(BadOption, match="can't be written: File too large"):
+                journal.append({"number": 1})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert [entry.get("number") for _, entry in journal.entries()] == [None, 0]
+        journal.append({"number": 2})
+        assert [entry.get("number") for _, entry in journal.entries()] == [None, 0, 2]
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_other_settings_in_the_same_place_are_refused(photos, tmp_path):
+    table = tmp_path / "maps.parquet"
+    go(photos, table)
+    content = table.read_bytes()
+    with pytest.raises(BadOption, match='method was "attention" and is now "rollout"'):
+        go(photos, table, method="rollout")
+    with pytest.raises(BadOption, match="query was not given and is now \\[0, 1\\]"):
+        go(photos, table, query=(0, 1))
+    assert table.read_bytes() == content
+    assert go(photos, table, batch=1).before == 9  # of no effect on the results
+
+
+def test_a_request_that_came_to_nothing_binds_nobody(photos, tmp_path):
+    for path in (tmp_path / "maps.parquet", tmp_path / "maps"):
+        with pytest.raises(AttnVizError, match="There is no layer 9"):
+            go(photos, path, options={"layer": 9})
+        assert not path.exists()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["photos"]
+    with pytest.raises(AttnVizError, match="class"):
+        go(photos, tmp_path / "maps.parquet", method="relevance", target=99)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["photos"]
+
+
+def test_what_is_there_already_stays(photos, tmp_path):
+    table, folder = tmp_path / "maps.parquet", tmp_path / "maps"
+    table.write_text("mine")
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    for path, says in [
+        (table, "exists. Choose another name"),
+        (folder, "is not empty"),
+        (tmp_path / "photos" / "1.png" / "maps.parquet", "no such folder"),
+        (tmp_path / "photos" / "1.png" / "maps", "can't be written"),
+        (tmp_path / "nowhere" / "maps.parquet", "no such folder"),
+    ]:
+        with pytest.raises(BadOption, match=says):
+            go(photos, path)
+    assert table.read_text() == "mine"
+    assert [each.name for each in folder.iterdir()] == ["mine.txt"]
+    os.rename(table, tmp_path / "other")
+    go(photos, table)
+    (tmp_path / "other").replace(table)
+    with pytest.raises(BadOption, match="is no table of this batch"):
+        go(photos, table)
+    assert table.read_text() == "mine"
+
+
+def test_names_say_what_is_written(tmp_path):
+    (tmp_path / "run.1").mkdir()
+    assert kind_of("maps.parquet", None) == ".parquet"
+    assert kind_of("maps", None) == kind_of("run.2/", None) == ".png"
+    assert kind_of(str(tmp_path / "run.1"), "pdf") == ".pdf"
+    with pytest.raises(BadOption, match=r"ends in \.csv"):
+        kind_of("maps.csv", None)
+    with pytest.raises(BadOption, match="leave --as out"):
+        kind_of("maps.parquet", "pdf")
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "32x48", "--fit", "squash"]
+
+
+def test_the_command(photos, tmp_path, capsys):
+    table = tmp_path / "maps.parquet"
+    words = ["batch", str(photos), "-o", str(table), *TINY, "--query", "1,2", "--layer", "3"]
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert not err  # no bar where nobody watches
+    assert "of 10 pictures 9 done in " in out and "1 could not be done" in out
+    assert "photos/bad.jpg  bad.jpg looks like text" in out
+    (photos / "bad.jpg").unlink()
+    assert main(words) == 0
+    assert "0 done, 9 were done before" in capsys.readouterr().out
+    about = json.loads(parquet.read_schema(table).metadata[b"attnviz"])
+    assert about["model"] == "vit_tiny_patch16_224" and about["layer"] == 3
+    assert main([*words, "--head-metrics"]) == 2
+    assert "head metrics was false and is now true" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["-o", "maps.csv"], "ends in .csv"),
+        (["-o", "maps.parquet", "--alpha", "0.3"], "A table draws nothing: leave alpha out"),
+        (["-o", "maps", "--dpi", "0"], "dpi"),
+        (["-o", "maps", "--head-metrics"], "columns of a table"),
+        (["-o", "maps", "--together", "0"], "At least 1 picture"),
+        (["-o", "maps", "--method", "relevance"], "explains a target"),
+        (["-o", "maps", "--checkpoint", "none.safetensors"], "none.safetensors"),
+        (["-o", "maps", "--query", "9,9"], "patch"),
+    ],
+)
+def test_mistakes_are_sentences_and_leave_nothing(
+    photos, tmp_path, monkeypatch, capsys, options, says
+):
+    monkeypatch.chdir(tmp_path)
+    tiny = TINY if "--checkpoint" not in options else [each for each in TINY if each != "--random"]
+    assert main(["batch", "photos", *options, *tiny]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("attnviz: ") and says in said and said.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["photos"]
+
+
+def test_ctrl_c_says_how_far_it_came(photos, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(batch_command, "here", stop_after(5))
+    assert main(["batch", str(photos), "-o", str(tmp_path / "maps.parquet"), *TINY]) == 130
+    assert "of 10 pictures are done, and the same command goes on" in capsys.readouterr().err
