@@ -40,6 +40,7 @@ function point({ detail: { name, cell } }) {
   // What is no longer pointed at in one picture may be pointed at in the other.
   if (cell) own.at = { name, cell };
   else if (own.at?.name === name) own.at = null;
+  if (own.shown && !fits()) hide(); // pickers say so too when they are given another picture
   refresh();
 }
 
@@ -51,14 +52,21 @@ function refresh() {
   });
 }
 
+// Whether both pictures are those that the map is of: another picture, layer or head has none here.
+function fits() {
+  const { over, under, scenes } = own.look;
+  const [scene] = sceneOf(over).split("#");
+  return scene === scenes.over && sceneOf(under) === scenes.under;
+}
+
+const sceneOf = (name) => surfaceOf(name)?.dataset.scene ?? "";
+
 function draw() {
   const { look, map, at, line } = own;
   if (!look || !line) return;
   const [over, under] = [surfaceOf(look.over), surfaceOf(look.under)];
-  // What another picture, layer or head is pointed at with has no map here.
-  const [scene, pinned] = (over?.dataset.scene ?? "").split("#");
-  const fits = scene === look.scenes.over && under?.dataset.scene === look.scenes.under;
-  const found = fits && at ? find(look.places[at.name], at.cell) : null;
+  const [, pinned] = sceneOf(look.over).split("#");
+  const found = fits() && at ? find(look.places[at.name], at.cell) : null;
   if (!found) return rest(look.words.idle);
   const { asker, patch } = found;
   const place = `row ${patch?.[0]}, column ${patch?.[1]}`;
