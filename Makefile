@@ -31,7 +31,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
-	faithfulness docker clean
+	faithfulness lock docker clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -81,6 +81,9 @@ bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long
 
 faithfulness: $(DEV_READY) ## measure which methods point at what the models use, and write docs/methods.md
 	$(BIN)/python -m benchmarks.faithfulness $(ARGS)
+
+lock: $(DEV_READY) ## lock what the image installs, with hashes (ARGS=--upgrade for the newest)
+	$(BIN)/python scripts/lock.py $(ARGS)
 
 docker: ## build the container image (TORCH_BACKEND=cu130 for CUDA)
 	docker build -t attnviz $(if $(TORCH_BACKEND),--build-arg TORCH_BACKEND=$(TORCH_BACKEND)) .
