@@ -31,7 +31,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
-	faithfulness lock docker clean
+	faithfulness hostile fuzz lock docker clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -81,6 +81,12 @@ bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long
 
 faithfulness: $(DEV_READY) ## measure which methods point at what the models use, and write docs/methods.md
 	$(BIN)/python -m benchmarks.faithfulness $(ARGS)
+
+hostile: $(DEV_READY) ## open hostile pictures, and write the table of docs/security.md
+	$(BIN)/python scripts/hostile.py
+
+fuzz: $(DEV_READY) ## open pictures that chance damages, for a minute (ARGS="--seconds 3600" for longer)
+	$(BIN)/python scripts/fuzz.py $(ARGS)
 
 lock: $(DEV_READY) ## lock what the image installs, with hashes (ARGS=--upgrade for the newest)
 	$(BIN)/python scripts/lock.py $(ARGS)

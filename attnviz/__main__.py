@@ -32,6 +32,7 @@ from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
 from attnviz.film import Film, film
 from attnviz.images import open_image
+from attnviz.images.quiet import hush
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
 from attnviz.methods.options import check
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in SECOND else None
+    hush()
     try:
         raise_again()
         if words and words[0] in COMMANDS:

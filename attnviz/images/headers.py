@@ -1,15 +1,18 @@
 """What a file carries besides its pixels, summed up from its headers before Pillow reads them.
 
 Pillow reads metadata eagerly and keeps it as Python objects: 67 kB of compressed text become
-270 MB, a 7 MB table of offsets 110 MB. The factors below were measured with Pillow 13 and rounded
+270 MB, a 7 MB table of offsets 110 MB. It also takes a microsecond or more for each part of a file,
+be it empty, and 64 MB hold 30 million. The factors below were measured with Pillow 13 and rounded
 up.
 """
 
 from __future__ import annotations
 
 import io
+import math
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 File = io.BytesIO | io.BufferedReader
 """A binary file that can be wound back."""
@@ -22,28 +25,46 @@ _EXIF = 20
 """Bytes for each byte of EXIF: a table of 2-byte numbers, as Python's own."""
 _WIDTHS = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}
 """TIFF's kinds of numbers -> bytes of each; of the other kinds Pillow keeps the bytes."""
+_PARTS = 100_000
+"""Chunks, segments, blocks or entries of one file; also stray bytes between them."""
+_PLAIN, _COMMENTS = 16_000_000, 1000
+"""Bytes of a PPM whose numbers are written out, and comments in it: some seconds to read."""
 _SUB_DIRECTORIES = (0x8769, 0x8825, 0xA005)
 """EXIF, GPS and interoperability, which Pillow parses with the picture."""
 
 
-def baggage(form: str, file: File, size: int) -> int:
+def baggage(form: str, file: File, size: int) -> float:
     """Bytes of memory that a file of `size` bytes takes besides its pixels.
 
-    Leaves the file's position anywhere.
+    Infinite for one in more parts than any program writes. Leaves the file's position anywhere.
     """
     match form:
         case "PNG":
-            return sum(_png_chunks(file, size))
+            return _sum(_png_chunks(file, size))
         case "JPEG":
-            return sum(cost for cost, _ in _jpeg_segments(file))
+            return _sum(cost for cost, _ in _jpeg_segments(file))
         case "TIFF":
-            return _tiff_tables(file, size)
-        case "GIF" | "WEBP":
-            return 2 * size  # read as a whole, and copied once
+            return _sum(_tiff_entries(file, size))
+        case "GIF":
+            return 2 * size + _sum(_gif_blocks(file))  # read as a whole, and copied once
+        case "WEBP":
+            return 2 * size + _sum(_webp_chunks(file))
         case "AVIF":
             return _EXIF * size  # nothing says how much of it is EXIF, which Pillow parses at once
+        case "PPM":
+            return math.inf if _is_endless_ppm(file, size) else 0
         case _:
             return 0
+
+
+def _sum(costs: Iterable[int]) -> float:
+    """Of no more parts than `_PARTS`."""
+    total = 0
+    for number, cost in enumerate(costs):
+        if number == _PARTS:
+            return math.inf
+        total += cost
+    return total
 
 
 def first_scan(file: File) -> int:
@@ -63,42 +84,80 @@ def scans(file: File) -> int:
 
 
 def _png_chunks(file: File, size: int) -> Iterator[int]:
-    """The cost of each chunk that holds no pixels."""
+    """The cost of each chunk; those that hold pixels take nothing besides."""
     file.seek(8)
     while len(start := file.read(8)) == 8:
         length, kind = struct.unpack(">L4s", start)
         length = min(length, size)  # a promise, maybe a lie
-        if kind not in (b"IDAT", b"fdAT"):
+        if kind in (b"IDAT", b"fdAT"):
+            yield 0
+        else:
             each = {b"iTXt": 11, b"tEXt": 5, b"eXIf": _EXIF}.get(kind, 2)
             yield _OBJECT + each * length + _UNPACKED * (kind in (b"iTXt", b"zTXt", b"iCCP"))
         file.seek(length + 4, 1)  # over the checksum too
 
 
 def _jpeg_segments(file: File) -> Iterator[tuple[int, bytes]]:
-    """(cost, marker and first bytes) of each segment, up to and with the first scan's header."""
+    """(cost, marker and first bytes) of each segment, up to and with the first scan's header.
+
+    And of each byte that belongs to none: it costs nothing, but it is read.
+    """
     file.seek(2)
+    last = b""
     while byte := file.read(1):
-        if byte != b"\xff":
+        marked, last = last == b"\xff", byte
+        if not marked or byte in b"\xff\0\1" or b"\xd0" <= byte <= b"\xd9":
+            yield 0, b""  # no marker, or one that stands alone
             continue
-        while (marker := file.read(1)) == b"\xff":
-            pass
-        if marker in (b"", b"\0", b"\1") or b"\xd0" <= marker <= b"\xd9":
-            continue  # these stand alone
         length = max(int.from_bytes(file.read(2), "big") - 2, 0)
         start = file.read(min(length, 6))
-        yield 2 * _OBJECT + length * (_EXIF if start == b"Exif\0\0" else 3), marker + start
-        if marker == b"\xda":
+        yield 2 * _OBJECT + length * (_EXIF if start == b"Exif\0\0" else 3), byte + start
+        if byte == b"\xda":
             return
         file.seek(length - len(start), 1)
 
 
-def _tiff_tables(file: File, size: int) -> int:
-    """The cost of the tables in a TIFF's first directory and in those under it."""
+def _gif_blocks(file: File) -> Iterator[int]:
+    """0 for each block, and each part of one, before the first frame (GIF 89a, 15 to 26)."""
+    file.seek(10)
+    flags = (file.read(1) or b"\0")[0]
+    file.seek(13 + (3 << (flags & 7) + 1 if flags & 128 else 0))
+    while (kind := file.read(1)) not in (b"", b",", b";"):
+        yield 0
+        if kind == b"!":
+            file.seek(1, 1)
+            while length := (file.read(1) or b"\0")[0]:
+                yield 0
+                file.seek(length, 1)
+
+
+def _webp_chunks(file: File) -> Iterator[int]:
+    file.seek(12)
+    while len(start := file.read(8)) == 8:
+        yield _OBJECT
+        length = int.from_bytes(start[4:], "little")
+        file.seek(length + length % 2, 1)
+
+
+def _is_endless_ppm(file: File, size: int) -> bool:
+    """Whether its header, which Pillow reads byte by byte, or its written numbers go on and on."""
+    file.seek(0)
+    head = re.sub(rb"#[^\r\n]*", b"", file.read(_PARTS)).split(None, 3)
+    if size > _PARTS and len(head) < (3 if head[0] in (b"P1", b"P4") else 4):
+        return True
+    if head[0] not in (b"P1", b"P2", b"P3"):
+        return False
+    file.seek(0)
+    return size > _PLAIN or file.read().count(b"#") > _COMMENTS
+
+
+def _tiff_entries(file: File, size: int) -> Iterator[int]:
+    """The cost of each entry in a TIFF's first directory and in those under it."""
     file.seek(0)
     head = file.read(4)
     order = "<" if head[:1] == b"I" else ">"
     count, entry, offset = ("Q", "HHQQ", "4xQ") if 43 in head[2:4] else ("H", "HHLL", "L")
-    total, seen, waiting = 0, set(), [*_unpack(file, order + offset)]
+    seen, waiting = set(), [*_unpack(file, order + offset)]
     for place in waiting:  # which grows while it's walked
         file.seek(min(place, size))
         for _ in range(*_unpack(file, order + count) or (0,)):
@@ -106,11 +165,10 @@ def _tiff_tables(file: File, size: int) -> int:
                 break
             tag, kind, values, where = found
             if values * _WIDTHS.get(kind, 1) <= size:  # else Pillow skips it
-                total += _OBJECT + values * (_OBJECT if kind in _WIDTHS else 1)
+                yield _OBJECT + values * (_OBJECT if kind in _WIDTHS else 3)
             if tag in _SUB_DIRECTORIES and tag not in seen:
                 seen.add(tag)
                 waiting.append(where)
-    return total
 
 
 def _unpack(file: File, form: str) -> tuple[int, ...]:

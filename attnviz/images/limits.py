@@ -37,7 +37,7 @@ DECODING = {
 _PLAIN_TIFF = ("raw", "packbits", "tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "tiff_ccitt")
 
 
-def reduction(image: Image.Image, form: str, file: File, held: int, *, name: str) -> int:
+def reduction(image: Image.Image, form: str, file: File, held: float, *, name: str) -> int:
     """The n of the 1/n at which to decode a picture: 1 for all but large JPEGs (1, 2, 4 or 8).
 
     A JPEG can be decoded at a fraction of its size without ever being whole in memory: one above 21
@@ -87,8 +87,8 @@ def too_long(name: str) -> BadImage:
 def too_heavy(name: str) -> BadImage:
     """The error for a file whose metadata or tables, with its pixels or alone, take too much."""
     return BadImage(
-        f"{name} would take too much memory with its pixels and all that it carries besides (text,"
-        " profiles, tables, tiles): make it smaller, or save it again as a plain JPEG."
+        f"{name} would take too much memory or time with its pixels and all that it carries besides"
+        " (text, profiles, tables, parts): make it smaller, or save it again as a plain JPEG."
     )
 
 

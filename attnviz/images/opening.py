@@ -66,7 +66,7 @@ def open_image(source: Source) -> Image.Image:
     return rgb if turn is None else rgb.transpose(turn)
 
 
-def _decode_file(file: File, held: int, name: str) -> tuple[Image.Image, Image.Transpose | None]:
+def _decode_file(file: File, held: float, name: str) -> tuple[Image.Image, Image.Transpose | None]:
     size = file.seek(0, io.SEEK_END)
     if not size:
         raise BadImage(f"{name} is empty (0 bytes): save or download it again.")

@@ -10,6 +10,7 @@ from PIL import Image
 
 from attnviz.colour import colourise
 from attnviz.errors import AttnVizError
+from attnviz.images.quiet import hush
 from attnviz.scale import Scale
 from attnviz.ui import cache, link
 from attnviz.ui.asked import Ground
@@ -32,6 +33,7 @@ look at *All heads*; your own picture and other models are in the sidebar.
 
 def show() -> None:
     """Draw the page once, as Streamlit does after each move of a widget."""
+    hush()
     st.set_page_config("attnviz", page_icon=_icon(), layout="wide")
     st.html(Path(__file__).with_name("page.css"))
     st.title("What does a Vision Transformer look at?", anchor=False)
