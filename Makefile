@@ -41,7 +41,7 @@ setup: $(RUN_READY) ## make the virtual environment and install what the page ne
 
 run: $(RUN_READY) ## serve the page on http://localhost:8501 (PORT=… for another port)
 	@echo "attnviz: http://localhost:$(PORT)   (Ctrl-C ends it)"
-	@$(BIN)/python -m streamlit run app.py --server.address=127.0.0.1 --server.port=$(PORT)
+	@ATTNVIZ_PORT=$(PORT) $(BIN)/python -m attnviz.ui
 
 test: check pytest ## everything: lint, types, import contract, and all tests
 

@@ -37,6 +37,10 @@ class BadWeights(AttnVizError):
         self.reason = reason
 
 
+class Busy(AttnVizError):
+    """Too many ask at once: the same can be asked again in a while."""
+
+
 class CaptureFailed(AttnVizError):
     """A layer's attention could not be captured, or is not what the layer used."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -10,9 +11,11 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, Playwright, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -89,6 +92,46 @@ def serving(
             raise RuntimeError(f"{error}\n{log.read().decode(errors='replace')}") from error
         finally:
             (server.kill if kill else server.terminate)()
+
+
+@dataclass(frozen=True)
+class Host:
+    """A page as a host runs it."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def passes(self) -> list[dict[str, Any]]:
+        """What its log says of passes, the first first."""
+        lines = self.log.read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+@contextmanager
+def hosting(
+    log: Path, *, command: Sequence[str] = (), port: int | None = None, **environment: str
+) -> Iterator[Host]:
+    """The page by `python -m attnviz.ui`, or by another command, told to end at the end."""
+    port = free_port() if port is None else port
+    with (
+        log.open("ab") as out,
+        subprocess.Popen(
+            [*(command or (sys.executable, "-m", "attnviz.ui"))],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "ATTNVIZ_PORT": str(port), **environment},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        host = Host(f"http://127.0.0.1:{port}", process, log)
+        try:
+            _wait(host.address, process)
+            yield host
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n{log.read_text('utf-8', 'replace')}") from error
+        finally:
+            process.terminate()
 
 
 def free_port() -> int:

@@ -12,8 +12,8 @@ import attnviz
 from attnviz.geometry import Geometry
 from attnviz.ui import live_map
 from attnviz.ui.asked import Ground
-from attnviz.ui.cache import Observation
 from attnviz.ui.live_panel import _places, live_of
+from attnviz.ui.observation import Observation
 from tests import test_pooled, test_windows
 from tests.test_methods import random_maps, record_of
 
@@ -43,7 +43,7 @@ def test_every_value_comes_back_within_a_65535th_of_its_row(prefix, direction, h
     monkeypatch.setattr("attnviz.record.BLOCK_BYTES", 4 * 3 * (ahead + 6) * 2)  # two rows at once
     maps = random_maps(2, 3, ahead + 6)
     record = record_of(maps, prefix, (2, 3))
-    made = live_map.live_map(record, {"layer": 1, "direction": direction, **head})
+    made = live_map.live_map(record, layer=1, direction=direction, **head)
     values, span = unpacked(made)
     fuse = {"max": np.max, "mean": np.mean}[head.get("head_fusion", "mean")]
     whole = maps[1][1] if head["head"] == 1 else fuse(maps[1], axis=0)
@@ -92,7 +92,7 @@ def test_what_is_pointed_at_is_the_map_that_a_click_would_bring(file, name, laye
         options = {**MEAN, "layer": layer, "direction": direction}
         live = live_of(seen, "attention", options)
         heat = attnviz.explain(record, **options)
-        values, _ = unpacked(live_map.live_map(record, options))
+        values, _ = unpacked(live_map.live_map(record, **options))
         places = _places(live, ground, heat)
         for picker, grid in (("patches", record.layout.grid), ("map", heat.grid)):
             rows, cols = grid
@@ -124,7 +124,7 @@ def test_large_grids_are_pooled_in_blocks_of_patches(monkeypatch):
     monkeypatch.setattr(live_map, "LIMIT", 2 * 12 * 12 - 1)
     ends = live_map.ends_of(record, MEAN)
     assert (ends.pool, ends.askers, ends.cells) == (2, (2, 2), (2, 2))
-    values, _ = unpacked(live_map.live_map(record, MEAN))
+    values, _ = unpacked(live_map.live_map(record, **MEAN))
     blocks = [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9], [10, 11]]
     whole = maps[0].mean(0)[1:, 1:]
     expected = [[whole[np.ix_(one, other)].mean() for other in blocks] for one in blocks]
@@ -152,15 +152,14 @@ def test_windows_that_are_too_fine_are_not_offered(monkeypatch):
     assert live_of(seen, "rollout", {}) is None
 
 
-def test_maps_are_kept_within_a_budget_and_named_by_what_they_hold():
-    record = record_of(random_maps(3, 2, 7), ("cls",), (2, 3))
-    made = []
-    answer = live_map.remembering(record, budget=400)
-    for layer in (0, 1, 2, 2, 0):
-        made.append(answer(lambda: None, **{**MEAN, "layer": layer}))
-    assert made[2] is made[3] and made[0] is not made[4]
-    assert made[0] == made[4]
+def test_maps_are_kept_and_named_by_what_they_hold():
+    seen = Observation.of(record_of(random_maps(3, 2, 7), ("cls",), (2, 3)))
+    before, made = seen.nbytes, []
+    for layer in (0, 1, 2, 2):
+        made.append(seen.live(going_on=lambda: None, **{**MEAN, "layer": layer}))
+    assert made[2] is made[3]
     assert len({each.name for each in made}) == 3
+    assert seen.nbytes - before == sum(len(each.packed) + 16 for each in made[:3])
 
 
 def test_a_map_that_nobody_waits_for_any_more_is_given_up():
@@ -172,4 +171,4 @@ def test_a_map_that_nobody_waits_for_any_more_is_given_up():
 
     record = record_of(random_maps(1, 2, 7), ("cls",), (2, 3))
     with pytest.raises(Enough):
-        live_map.live_map(record, MEAN, going_on)
+        live_map.live_map(record, going_on=going_on, **MEAN)

@@ -29,6 +29,7 @@ import models
 from attnviz.errors import BadWeights
 from attnviz.ui import cache, checkpoints, room
 from attnviz.ui.model_panel import FIT_WORDS
+from attnviz.ui.settings import Settings
 from models import own_weights
 
 
@@ -271,7 +272,7 @@ def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     (folder / "bad.safetensors").write_bytes(b"no weights at all")
     (folder / "notes.txt").write_text("nothing")
     (folder / "link.safetensors").symlink_to(tmp_path / "elsewhere" / "out.safetensors")
-    monkeypatch.setenv(checkpoints.SETTING, str(folder))
+    monkeypatch.setattr(checkpoints, "settings", lambda: Settings(checkpoints=folder))
     choose_model(page, "digits")
     chooser = page.selectbox(key="checkpoint")
     assert chooser.options == ["bad.safetensors", "good.safetensors"] and chooser.value is None

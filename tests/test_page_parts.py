@@ -16,11 +16,12 @@ from attnviz.plot_export import DEPTH_KINDS
 from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import Ground, forget_place
-from attnviz.ui.cache import Observation, Observations
+from attnviz.ui.cache import Observations
 from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
+from attnviz.ui.observation import Observation
 from attnviz.ui.state import Picture, show_picture
 
 # A picture of 90 × 60 pixels (width × height) under several grids.
@@ -185,7 +186,7 @@ class Stopped(BaseException):
 
 
 def test_a_stopped_pass_leaves_store_and_model_free():
-    store, vit = Observations(), small_vit()
+    store, vit = Observations(2**30), small_vit()
 
     def stop(done, total):
         if done == 2:
@@ -206,7 +207,7 @@ def test_a_stopped_pass_leaves_store_and_model_free():
 
 
 def test_two_who_ask_at_once_share_one_pass():
-    store, passes, both = Observations(), [], threading.Barrier(2)
+    store, passes, both = Observations(2**30), [], threading.Barrier(2)
 
     def make():
         passes.append(1)

@@ -24,7 +24,7 @@ from attnviz.geometry import Geometry
 from attnviz.paper import Paper
 from attnviz.sinks import swallowed_by
 from attnviz.tokens import TokenLayout
-from attnviz.ui.cache import _tiles
+from attnviz.ui.observation import _tiles
 from attnviz.verify import verify
 from attnviz.windows import in_windows
 from models.cells import windows

@@ -76,10 +76,10 @@ def check_size(image: Image.Image, *, name: str) -> None:
         )
 
 
-def too_long(name: str) -> BadImage:
-    """The error for a file of more than `MAX_FILE` bytes."""
+def too_long(name: str, most: int = MAX_FILE) -> BadImage:
+    """The error for a file of more than that many bytes."""
     return BadImage(
-        f"{name} is larger than the {MAX_FILE // 2**20} MB that can be opened here: make the"
+        f"{name} is larger than the {most // 2**20} MB that can be opened here: make the"
         " picture smaller, or save it as JPEG."
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import models
 from attnviz.colour import COLORMAPS
 from attnviz.methods import METHODS
 from attnviz.methods.fusion import HEAD_FUSIONS
@@ -19,13 +18,13 @@ from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
+from attnviz.ui.offered import is_offered, offered
 from attnviz.ui.other_side import KINDS
 from attnviz.ui.ranking import LAYERS, OFFERED
 from attnviz.ui.target_panel import Wish
 from attnviz.ui.tray import digest_of, number_of
 from attnviz.ui.views import VIEWS
-from models.search import search
-from models.timm_names import may_be_drawn, why_no_map
+from models.timm_names import why_no_map
 
 OWN = "own-"
 """Before the number of a picture of the visitor's, which no link can carry to somebody else."""
@@ -93,7 +92,7 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 def _model(text: str) -> str:
-    if text in models.MODELS or (text in search(text) and may_be_drawn(text)):
+    if is_offered(text):
         return text
     raise ValueError(text, *([f"has no map: {why}"] if (why := why_no_map(text)) else []))
 
@@ -144,7 +143,7 @@ def _choice(key: str, values: Collection[str], default: Any) -> Setting:
 
 SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
-    "model": Setting("model", _model, next(iter(models.MODELS))),
+    "model": Setting("model", _model, offered()[0]),
     "random": Setting("random", _switch, False, _bit),
     "size": Setting("side", _count(), MODEL_S_OWN),
     "fit": _choice("fit", FIT_WORDS, MODEL_S_OWN),

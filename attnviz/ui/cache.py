@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from threading import Lock
-from typing import Any
-from uuid import uuid4
+from time import monotonic
 
-import numpy as np
 import streamlit as st
 import torch
-from jaxtyping import Float
-from PIL import Image
 
 import models
-from attnviz.colour import bounded, fit_within
-from attnviz.contract import Box, Fit, LoadedViT, Progress
-from attnviz.errors import BadOption, BadWeights, UnknownName
-from attnviz.explain import Explanation, explain, observe
+from attnviz.contract import Fit, LoadedViT, Progress
+from attnviz.errors import BadOption, BadWeights, Busy
+from attnviz.explain import observe
 from attnviz.failures import is_out_of_memory
-from attnviz.film import Film, film
-from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.record import AttentionRecord, LayerAttention
+from attnviz.record import AttentionRecord
 from attnviz.target import Target
-from attnviz.tokens import Query
-from attnviz.ui import live_map
 from attnviz.ui.checkpoints import Checkpoint
-from attnviz.ui.live_map import LiveMap
-from attnviz.ui.room import require_room
-from attnviz.ui.state import Picture
+from attnviz.ui.observation import Observation
+from attnviz.ui.offered import require_offered
+from attnviz.ui.room import budget, require_room, used_bytes
+from attnviz.ui.settings import settings
+from attnviz.ui.state import Picture, visitor
+from attnviz.ui.tally import Outcome, Pass, counted_refusals, timed
+from attnviz.ui.turns import Turns, Waiting
 from models.search import Found, describe
-
-RECORD_BUDGET = 1024 * 2**20
-"""Bytes of attention kept for all sessions together; the least recently used goes first."""
 
 Request = tuple[str, object, tuple[int, int], Fit, object]
 """What makes a record: picture digest, model with its weights, size, fit, and target."""
@@ -49,6 +39,7 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
     Raises:
         AttnVizError: it cannot be loaded, or there is too little memory for it.
     """
+    require_offered(name)
     card = models.MODELS.get(name)
     if card is None or card.is_fetched:
         require_room(name, described(name).parameters)
@@ -73,147 +64,15 @@ def described(name: str) -> Found:
     return describe(name)
 
 
-SHOWN_SIDE = 1000
-"""Pixels of a picture's longer side on screen, at most."""
-
-LEAST_SIDE = 600
-"""And at least: smaller ones are enlarged by a whole number."""
-
-
-@dataclass(frozen=True, eq=False)
-class Observation:
-    """A record, with what was last asked of it: widgets that only draw compute nothing anew."""
-
-    record: AttentionRecord
-    shown: Image.Image
-    """The picture as large as the screen needs it: a camera's would take a second at each run, and
-    a thumbnail has fewer pixels than patches."""
-    explain: Callable[..., Explanation]
-    """(method, query=…, progress=…, **options), as `attnviz.explain`."""
-    tiles: Callable[[Query], Float[np.ndarray, "layer head row col"]]
-    """Each head's map for one query; read-only."""
-    metrics: Callable[[], HeadMetrics]
-    """What each head does, in numbers."""
-    film: Callable[..., Film]
-    """(query=…, **options), as `attnviz.film`."""
-    live: Callable[..., LiveMap]
-    """(called between pieces of work, **options of `attention`) → every patch's map."""
-    mark: str = field(default_factory=lambda: uuid4().hex)
-    """What tells this observation from others on a page."""
-    computing: Lock = field(default_factory=Lock)
-    """Held by whoever computes a map: a run that was cut off must not go on beside the next."""
-
-    @classmethod
-    def of(cls, record: AttentionRecord) -> Observation:
-        """With nothing asked yet."""
-        return cls(
-            record,
-            _for_screen(record.image),
-            _remembering(record),
-            lru_cache(32)(partial(_tiles, record)),
-            lru_cache(1)(partial(head_metrics, record)),
-            lru_cache(8)(partial(film, record)),
-            live_map.remembering(record),
-        )
-
-    def turn(self, waiting: Callable[[], object]) -> AbstractContextManager[None]:
-        """One computation at a time; `waiting` may raise, to give it up."""
-        return _turn(self.computing, waiting)
-
-    @property
-    def shown_box(self) -> Box:
-        """Where the grid lies in `shown`."""
-        return self._on_screen(self.record.view.box)
-
-    def _on_screen(self, box: Box) -> Box:
-        across = self.shown.width / self.record.image.width
-        down = self.shown.height / self.record.image.height
-        left, top, right, bottom = box
-        return left * across, top * down, right * across, bottom * down
-
-    def on_screen(self, heat: Explanation) -> Explanation:
-        """The same map over `shown`."""
-        return replace(heat, image=self.shown, box=self._on_screen(heat.box))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of attention and pictures that are held."""
-        record = self.record
-        pixels = sum(image.width * image.height for image in (record.image, self.shown))
-        return record.nbytes + record.view.tensor.nbytes + 3 * pixels
-
-
-def _remembering(record: AttentionRecord, count: int = 32) -> Callable[..., Explanation]:
-    """`explain` that keeps its last answers, whatever was watching their progress."""
-    kept: OrderedDict[object, Explanation] = OrderedDict()
-
-    def answer(method: str, *, progress: Progress | None = None, **asked: Any) -> Explanation:
-        key = (method, *sorted(asked.items()))
-        if key not in kept:
-            kept[key] = explain(record, method, progress=progress, **asked)
-        kept.move_to_end(key)
-        while len(kept) > count:
-            kept.popitem(last=False)
-        return kept[key]
-
-    return answer
-
-
-def _for_screen(image: Image.Image) -> Image.Image:
-    if (side := max(image.size)) < LEAST_SIDE:
-        factor = -(-LEAST_SIDE // side)
-        size = bounded((image.width * factor, image.height * factor))
-        return image.resize(size, Image.Resampling.BICUBIC)
-    size = bounded(fit_within(image.size, SHOWN_SIDE))
-    return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
-
-
-def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
-    """Every head's row, on the record's grid; NaN where a layer has no such head or query."""
-    each = [_tile(record, layer, query) for layer in record.layers]
-    heads = max(layer.heads for layer in record.layers)
-    values = np.full((len(each), heads, *record.layout.grid), np.nan, np.float32)
-    for number, tile in enumerate(each):
-        values[number, : len(tile)] = tile
-    values.setflags(write=False)
-    return values
-
-
-def _tile(
-    record: AttentionRecord, layer: LayerAttention, query: Query
-) -> Float[np.ndarray, "head row col"]:
-    geometry = record.geometry(layer)
-    try:
-        rows = layer.rows(geometry.queries.query_tokens(geometry.asked(query, record.layout)))
-    except (BadOption, UnknownName):  # the token does not ask here
-        return np.full((layer.heads, *record.layout.grid), np.nan, np.float32)
-    grid = geometry.keys.to_grid(rows).float().cpu().numpy()
-    down, across = (
-        np.arange(ours) * theirs // ours
-        for ours, theirs in zip(record.layout.grid, geometry.keys.grid, strict=True)
-    )
-    tile: Float[np.ndarray, "head row col"] = grid.take(down, 1).take(across, 2)
-    return tile
-
-
-@contextmanager
-def _turn(lock: Lock, waiting: Callable[[], object]) -> Iterator[None]:
-    """Hold the lock; while somebody else does, call `waiting` twice a second."""
-    while not lock.acquire(timeout=0.5):
-        waiting()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 class Observations:
     """The least recently used go first, bounded in bytes. One pass at a time, whoever asks."""
 
-    def __init__(self, budget: int = RECORD_BUDGET) -> None:
+    def __init__(self, budget: int, line: Turns | None = None) -> None:
+        """With at most `budget` bytes kept."""
         self._budget = budget
         self._kept: OrderedDict[Request, Observation] = OrderedDict()
-        self._passing, self._touching = Lock(), Lock()
+        self.line = line or Turns()
+        self._touching = Lock()
 
     def find(self, request: Request | None) -> Observation | None:
         """An observation that is kept, or None."""
@@ -227,35 +86,44 @@ class Observations:
         self,
         request: Request,
         make: Callable[[], AttentionRecord],
-        waiting: Callable[[], object] = lambda: None,
+        waiting: Waiting = lambda place: None,
+        visitor: Hashable = None,
     ) -> Observation:
         """The observation of a request, made if it is not kept.
 
-        `waiting` is called now and then while another visitor's pass runs; it may raise, to stop.
+        `waiting` is told of the visitor's place while others' passes run; it may raise, to stop.
+
+        Raises:
+            Busy: too many wait already, or it took too long.
         """
         if (found := self.find(request)) is not None:
             return found
-        with _turn(self._passing, waiting):
+        with self.line.turn(visitor, waiting):
             if (found := self.find(request)) is not None:
                 return found
             made = Observation.of(make())
             with self._touching:
                 self._kept[request] = made
                 # The newest stays even where it alone is over the budget: it is on a screen.
-                while len(self._kept) > 1 and self.nbytes > self._budget:
+                while len(self._kept) > 1 and self._bytes() > self._budget:
                     self._kept.popitem(last=False)
             return made
 
     @property
     def nbytes(self) -> int:
         """Bytes of all that are kept."""
+        with self._touching:
+            return self._bytes()
+
+    def _bytes(self) -> int:
         return sum(kept.nbytes for kept in self._kept.values())
 
 
 @st.cache_resource(show_spinner=False)
 def observations() -> Observations:
     """The one store of observations."""
-    return Observations()
+    host = settings()
+    return Observations(budget().records, Turns(host.queue, host.queue_seconds))
 
 
 def observation(
@@ -263,7 +131,7 @@ def observation(
     picture: Picture,
     fit: Fit,
     progress: Progress,
-    waiting: Callable[[], object],
+    waiting: Waiting,
     *,
     choice: object,
     wish: object = None,
@@ -275,18 +143,47 @@ def observation(
     record that is kept has the same.
 
     Raises:
-        AttnVizError: the model does not take the picture, or there is too little memory.
+        AttnVizError: the model does not take the picture, there is too little memory, or too many
+            wait already.
     """
     request: Request = (picture.digest, choice, vit.image_size, fit, wish)
 
+    asked = monotonic()
+
     def make() -> AttentionRecord:
+        began = monotonic()
+
+        def going_on(done: int, total: int) -> None:
+            progress(done, total)
+            if monotonic() - began > (most := settings().pass_seconds):
+                raise Busy(
+                    f"{vit.name} took longer than the {most} s that a pass may take here: choose a"
+                    " lower resolution, or a smaller model."
+                )
+
+        def describe(outcome: Outcome, ms: int) -> Pass:
+            return Pass(
+                model=vit.name,
+                size=vit.image_size,
+                gradient=target is not None,
+                outcome=outcome,
+                ms=ms,
+                waited_ms=round(1000 * (began - asked)),
+                waiting=store.line.waiting,
+                memory_mb=used_bytes() // 2**20,
+                kept_mb=store.nbytes // 2**20,
+            )
+
         try:
-            return observe(vit, picture.image, fit=fit, target=target, progress=progress)
+            with timed(describe):
+                return observe(vit, picture.image, fit=fit, target=target, progress=going_on)
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise BadOption(
                 f"{vit.name} ran out of memory at this resolution: choose a lower one."
             ) from error
 
-    if observations().find(request) is None:
+    store = observations()
+    if store.find(request) is None:
         progress(0, 1)
-    return request, observations().get(request, make, waiting)
+    with counted_refusals():
+        return request, store.get(request, make, waiting, visitor())

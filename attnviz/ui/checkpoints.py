@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-SETTING = "ATTNVIZ_CHECKPOINTS"
-"""The environment variable with the folder; unset, nothing is offered."""
+from attnviz.ui.settings import settings
 
 MOST = 500
 """Files that are offered, at most."""
@@ -27,9 +26,9 @@ class Checkpoint:
 
 
 def checkpoint_folder() -> Path | None:
-    """The host's folder, if there is one."""
-    folder = os.environ.get(SETTING, "")
-    return Path(folder) if folder and Path(folder).is_dir() else None
+    """The host's folder, if there is one and it is still there."""
+    folder = settings().checkpoints
+    return folder if folder and folder.is_dir() else None
 
 
 def checkpoints(folder: Path) -> list[Checkpoint]:

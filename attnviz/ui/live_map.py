@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,9 +30,6 @@ BLANK = STEPS + 1
 
 PIECE = 2**18
 """Bytes compressed at a time, so that a run that is not wanted any more ends soon."""
-
-KEPT = 16 * 2**20
-"""Bytes of such maps kept for each observation."""
 
 
 @dataclass(frozen=True)
@@ -98,24 +94,8 @@ def _bytes(ends: Ends) -> int:
     return 2 * rows * cols * down * across
 
 
-def remembering(record: AttentionRecord, budget: int = KEPT) -> Callable[..., LiveMap]:
-    """`live_map` of a record, that keeps its last answers as far as a budget in bytes goes."""
-    kept: OrderedDict[object, LiveMap] = OrderedDict()
-
-    def answer(going_on: Callable[[], object], **options: Any) -> LiveMap:
-        key = tuple(sorted(options.items(), key=str))
-        if key not in kept:
-            kept[key] = live_map(record, options, going_on)
-        kept.move_to_end(key)
-        while len(kept) > 1 and sum(len(each.packed) for each in kept.values()) > budget:
-            kept.popitem(last=False)
-        return kept[key]
-
-    return answer
-
-
 def live_map(
-    record: AttentionRecord, options: dict[str, Any], going_on: Callable[[], object] = lambda: None
+    record: AttentionRecord, *, going_on: Callable[[], object] = lambda: None, **options: Any
 ) -> LiveMap:
     """The map of each patch, by the options of the method `attention`; it must have `ends_of` it.
 

@@ -18,9 +18,9 @@ from attnviz.methods import METHODS
 from attnviz.scale import CONSTANT, Scale
 from attnviz.tokens import Query
 from attnviz.ui.asked import Ground
-from attnviz.ui.cache import Observation
 from attnviz.ui.live_map import STEPS, Ends, LiveMap, ends_of
 from attnviz.ui.look_panel import Look
+from attnviz.ui.observation import Observation
 from attnviz.ui.picker import Cell, CellGrid
 
 _component = st.components.v2.component(
@@ -85,7 +85,7 @@ def show_live(
     with place:
         slot = st.empty()
         with live.seen.turn(slot.empty):
-            made = live.seen.live(slot.empty, **live.options)
+            made = live.seen.live(going_on=slot.empty, **live.options)
         # Apart from how it is drawn: a message that stays the same is not sent again.
         _component(key="live_map", data=made.packed)
         _component(key="live", data=_drawing(live, made, heat, look, scale, ground))

@@ -9,6 +9,8 @@ import streamlit as st
 import models
 from attnviz.ui import cache
 from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
+from attnviz.ui.offered import offered
+from attnviz.ui.settings import settings
 from attnviz.ui.state import verbatim
 from models.search import Found, search
 
@@ -42,22 +44,22 @@ class Choice:
 def choose() -> Choice:
     """The widgets: a kind, a model of it or any of timm's, and its weights."""
     st.subheader("Model", anchor=False)
-    kinds = list(dict.fromkeys(card.family for card in models.MODELS.values()))
+    kinds = {name: _family(name) for name in offered()}
     kind = st.pills(
         "List only one kind",
-        kinds,
+        list(dict.fromkeys(kinds.values())),
         key="kind",
         format_func=str.capitalize,
         help="Shortens the list below; the model stays the one that is chosen in it.",
     )
     state = st.session_state
-    offered = [name for name, card in models.MODELS.items() if kind in (None, card.family)]
-    current = state.setdefault("model", next(iter(models.MODELS)))
-    if current not in offered:  # found by a search, or of another kind: it stays until one is taken
-        offered = [current, *offered]
+    names = [name for name, family in kinds.items() if kind in (None, family)]
+    current = state.setdefault("model", next(iter(kinds)))
+    if current not in names:  # found by a search, or of another kind: it stays until one is taken
+        names = [current, *names]
     name = st.selectbox(
         "Vision Transformer",
-        offered,
+        names,
         format_func=_label,
         key="model",
         on_change=forget_error,
@@ -67,8 +69,9 @@ def choose() -> Choice:
     if message := state.get("model_error"):
         st.error(message, icon=":material/cloud_off:")
         st.caption(state.model_why)
-    with st.expander("Any other of timm's models", icon=":material/search:"):
-        _search()
+    if not settings().models:
+        with st.expander("Any other of timm's models", icon=":material/search:"):
+            _search()
     checkpoint = _choose_checkpoint()
     random = st.toggle(
         "Random weights",
@@ -90,6 +93,11 @@ def go_back_to(choice: Choice) -> None:
 def forget_error() -> None:
     """What was said of a model that could not be loaded goes with the next choice."""
     st.session_state.model_error = None
+
+
+def _family(name: str) -> str:
+    card = models.MODELS.get(name)
+    return "other" if card is None else card.family
 
 
 def _label(name: str) -> str:

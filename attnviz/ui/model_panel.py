@@ -12,6 +12,7 @@ from attnviz.ui import cache
 from attnviz.ui.by_hand import settle
 from attnviz.ui.checkpoints import checkpoint_folder
 from attnviz.ui.model_choice import Choice, choose, go_back_to
+from attnviz.ui.offered import offered
 
 FIT_WORDS: dict[Fit, str] = {
     "aspect": "Keep its shape",
@@ -73,7 +74,7 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     # Only once: what cannot be loaded either, by now, is no place to stay at.
     kept: Choice | None = st.session_state.pop("model_loaded", None)
     if kept is None and st.session_state.get("seen") is None:  # as where a link names it
-        kept = Choice(next(iter(models.MODELS)))
+        kept = Choice(offered()[0])
     if kept is None or kept == wanted:
         return
     said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."

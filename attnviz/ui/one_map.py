@@ -16,9 +16,11 @@ from attnviz.methods import METHODS, Method
 from attnviz.methods.values import in_words
 from attnviz.record import AttentionRecord
 from attnviz.scale import Scale
-from attnviz.ui.cache import Observation, Request
+from attnviz.ui.cache import Request
 from attnviz.ui.live_panel import Live, live_of
 from attnviz.ui.method_panel import Ask, choose_method
+from attnviz.ui.observation import Observation
+from attnviz.ui.run import heavy
 from attnviz.ui.sinks_panel import leave_out_sinks
 from attnviz.ui.stage import Stage
 from attnviz.ui.target_panel import choose_target
@@ -51,10 +53,11 @@ class MapAsked:
     def compute(self, **changed: int) -> Explanation:
         """The map; with some options changed, if any are given."""
         options = {**self.asked.options, **changed}
-        place, query = st.empty(), self.stage.query
-        with self.stage.seen.turn(place.empty), self._busy() as progress:
-            place.empty()  # a run that was cut off while it waited ends here
-            heat = self.aimed.explain(self.asked.method, query=query, progress=progress, **options)
+        query = self.stage.query
+        method = self.asked.method
+        there = self.aimed.explain.has(method, query=query, **options)
+        with self._busy(there=there) as progress:
+            heat = self.aimed.explain(method, query=query, progress=progress, **options)
         # What others call the same picture is not kept with it.
         return heat.named(self.stage.picture_name)
 
@@ -75,17 +78,23 @@ class MapAsked:
         return look.scale_of(heat, left_out)
 
     @contextmanager
-    def _busy(self) -> Iterator[Progress | None]:
-        """A spinner while a map is computed; for a long method a bar, which any move stops."""
+    def _busy(self, *, there: bool) -> Iterator[Progress | None]:
+        """A spinner while a map is computed; for a long method a bar, which any move stops.
+
+        A long one that is not `there` has a turn of its own, and lets others' passes in between.
+        """
         needed = estimate(self.aimed.record, self.asked.method, **self.asked.options)
-        if needed is None:
-            with self.stage.status, st.spinner("Computing the map …", show_time=True):
+        if needed is None or there:
+            with self.stage.computing("Computing the map …"):
                 yield None
             return
         label, start = self.method.label, monotonic()
 
         def progress(done: int, total: int) -> None:
             nonlocal start
+            before = monotonic()
+            turn.let_others()
+            start += monotonic() - before
             if done < 2:  # what comes before the second is done once for all
                 start, left = monotonic(), str(needed)
             else:
@@ -94,7 +103,8 @@ class MapAsked:
             self.stage.status.progress(done / total, words)
 
         try:
-            yield progress
+            with heavy(self.stage.status) as turn:
+                yield progress
         finally:
             self.stage.status.empty()
 

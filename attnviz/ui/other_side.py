@@ -15,6 +15,7 @@ from attnviz.ui import cache
 from attnviz.ui.asked import OTHERS
 from attnviz.ui.model_choice import Choice
 from attnviz.ui.model_panel import sides_of
+from attnviz.ui.offered import offered
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 from attnviz.ui.state import Picture, sample_picture
@@ -103,11 +104,10 @@ def _open(chosen: str) -> Picture:
 
 def _choose_model(stage: Stage) -> Other:
     run, state = stage.model_run, st.session_state
-    offered = {name: card.label for name, card in models.MODELS.items()}
-    offered = {run.choice.name: run.choice.label} | offered
+    labels = {name: Choice(name).label for name in (run.choice.name, *offered())}
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        name = _choose("compare_model", "The other model", offered)
+        name = _choose("compare_model", "The other model", labels)
     # At first the same model as it was before it had learned anything: that is here at once.
     state.setdefault("compare_random", not run.choice.random)
     random = right.toggle(

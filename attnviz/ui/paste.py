@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from attnviz.images.limits import MAX_FILE
+from attnviz.ui.settings import settings
 
 _component = st.components.v2.component(
     "attnviz_paste",
@@ -16,11 +16,16 @@ _component = st.components.v2.component(
 )
 
 
+def largest() -> int:
+    """Bytes of the largest file that the host takes."""
+    return settings().upload_mb * 2**20
+
+
 def watch_uploader(refuse: Callable[[Sequence[str], int, int], None], *, most: int) -> None:
     """Hand pasted pictures to the uploader, and let at most `most` files in at once.
 
-    `refuse` is told the names of files over `MAX_FILE`, how many others were too many, and how many
-    of those that came with them are on their way.
+    `refuse` is told the names of files over `largest()`, how many others were too many, and
+    how many of those that came with them are on their way.
     """
 
     def relay() -> None:
@@ -28,4 +33,4 @@ def watch_uploader(refuse: Callable[[Sequence[str], int, int], None], *, most: i
             case [list(names), int(left_out), int(coming)]:
                 refuse([str(name) for name in names[:most]], max(0, left_out), coming)
 
-    _component(key="paste", data={"size": MAX_FILE, "count": most}, on_refused_change=relay)
+    _component(key="paste", data={"size": largest(), "count": most}, on_refused_change=relay)

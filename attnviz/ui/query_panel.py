@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from attnviz.ui.asked import ASKED, Ground
-from attnviz.ui.cache import Observation
+from attnviz.ui.observation import Observation
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.state import fresh_key, is_live, note_shown
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from streamlit.delta_generator import DeltaGenerator as Place
+from streamlit.delta_generator import DeltaGenerator
 
 from attnviz.contract import Fit, LoadedViT
 from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.model_choice import Choice
-from attnviz.ui.state import Picture, sample_picture
+from attnviz.ui.observation import Observation
+from attnviz.ui.state import Picture, sample_picture, visitor
 from attnviz.ui.target_panel import Wish
+from attnviz.ui.turns import Place, Turn
+
+
+@contextmanager
+def heavy(status: DeltaGenerator) -> Iterator[Turn]:
+    """Have one's turn at what takes the whole machine, with one's place in the line said meanwhile.
+
+    Raises Busy where too many wait already, or it took too long.
+    """
+
+    def waiting(place: Place) -> None:
+        status.progress(0.0, place.words)
+
+    with cache.observations().line.turn(visitor(), waiting) as turn:
+        yield turn
 
 
 @dataclass(frozen=True)
@@ -24,9 +42,9 @@ class Run:
     """What made it."""
     picture: Picture
     fit: Fit
-    status: Place
+    status: DeltaGenerator
 
-    def observe(self, wish: Wish | None = None) -> tuple[cache.Request, cache.Observation]:
+    def observe(self, wish: Wish | None = None) -> tuple[cache.Request, Observation]:
         """Run the model, with a bar that grows layer by layer; a move of any widget stops it."""
         target = None if wish is None else self._target(*wish)
         return self._observe(self.picture, wish, target)
@@ -45,7 +63,7 @@ class Run:
 
     def _observe(
         self, picture: Picture, wish: Wish | None = None, target: Target | None = None
-    ) -> tuple[cache.Request, cache.Observation]:
+    ) -> tuple[cache.Request, Observation]:
         name = self.vit.name
 
         def progress(done: int, total: int) -> None:
@@ -54,8 +72,8 @@ class Run:
             words = f"Running {name} on {picture.name}: {back} of {layers}"
             self.status.progress(done / total, words)
 
-        def waiting() -> None:
-            self.status.progress(0.0, "Waiting until the run before this one is done")
+        def waiting(place: Place) -> None:
+            self.status.progress(0.0, place.words)
 
         try:
             return cache.observation(

@@ -16,10 +16,10 @@ from attnviz.mosaic import tiles_there
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar, show_own_bars
-from attnviz.ui.cache import Observation
 from attnviz.ui.go_to import go_to_head
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
+from attnviz.ui.observation import Observation
 from attnviz.ui.stack import Sheets, pick_sheet, picked_head
 
 

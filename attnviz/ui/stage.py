@@ -14,8 +14,9 @@ from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
 from attnviz.ui.asked import ASKED, Ground
-from attnviz.ui.cache import Observation, Request
+from attnviz.ui.cache import Request
 from attnviz.ui.look_panel import Look
+from attnviz.ui.observation import Observation
 from attnviz.ui.query_panel import choose_query
 from attnviz.ui.run import Run
 from attnviz.ui.state import plain

@@ -9,6 +9,7 @@ from typing import cast
 
 import streamlit as st
 from PIL import Image
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz.images import open_image
 from attnviz.samples import SAMPLES, sample_path
@@ -39,6 +40,12 @@ class Picture:
     ) -> Picture:
         """Named by its content, so that the same file is never run twice."""
         return cls(name, image, hashlib.sha256(data).hexdigest(), credit, sample)
+
+
+def visitor() -> str | None:
+    """What tells this session from others; None outside of a page."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return None if context is None else context.session_id
 
 
 def picture() -> Picture | None:

@@ -16,6 +16,7 @@ from attnviz.explain import Explanation
 from attnviz.faithfulness import Faithfulness, faithfulness, require_testable
 from attnviz.record import AttentionRecord
 from attnviz.ui.figure_files import FORMATS, offer_file
+from attnviz.ui.run import heavy
 
 STEPS, ORDERS = 8, 3
 """Of the page's test: few, because somebody waits for it; the command line takes any number."""
@@ -65,14 +66,17 @@ def show_trust(
         while len(kept) >= KEPT:
             del kept[next(iter(kept))]
 
-        def progress(done: int, total: int) -> None:
-            status.progress(done / total, f"Testing the map: picture {done} of {total}")
-
-        progress(0, passes)
         try:
-            kept[asked] = faithfulness(
-                vit, record, heat, mode=mode, steps=STEPS, orders=ORDERS, progress=progress
-            )
+            with heavy(status) as turn:
+
+                def progress(done: int, total: int) -> None:
+                    turn.let_others()
+                    status.progress(done / total, f"Testing the map: picture {done} of {total}")
+
+                progress(0, passes)
+                kept[asked] = faithfulness(
+                    vit, record, heat, mode=mode, steps=STEPS, orders=ORDERS, progress=progress
+                )
         finally:
             status.empty()
     if (found := kept.get(asked)) is not None:

@@ -16,7 +16,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from attnviz.errors import BadImage
 from attnviz.images.limits import too_long
-from attnviz.ui.paste import watch_uploader
+from attnviz.ui.paste import largest, watch_uploader
 from attnviz.ui.state import complain, keep_saying, verbatim
 from attnviz.ui.tray import MOST, hold, tray
 
@@ -70,7 +70,7 @@ def _refuse(names: Sequence[str], left_out: int, coming: int) -> None:
     """Say what the browser has not even sent, and let it stand while the others come in."""
     st.session_state.coming = coming > 0
     for name in names:
-        complain(str(too_long(verbatim(name))))
+        complain(str(too_long(verbatim(name), largest())))
     if left_out:
         complain(f"{left_out} more were left out: at most {MOST} pictures come in at once.")
 
