@@ -4,6 +4,8 @@
 #   docker build -t attnviz --build-arg TORCH_BACKEND=cu130 .    torch for that CUDA version
 #   docker build -t attnviz --build-arg TORCH_BACKEND=default .  torch as the package index has it
 #   docker run --rm -p 8501:8501 attnviz                         then http://localhost:8501
+#
+# docs/deploy.md says how to run it for others, and with which settings.
 
 FROM python:3.11-slim-bookworm AS builder
 
@@ -67,12 +69,16 @@ RUN useradd --uid 10001 --no-log-init --no-create-home --home-dir /tmp --shell /
 COPY --from=builder /opt/venv /opt/venv
 
 # Everything that is written at run time lies under /tmp: --read-only --tmpfs /tmp is enough.
+# Each run of the page is a thread: with an arena each, memory that is free would go back late.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp \
     MPLCONFIGDIR=/tmp/matplotlib \
-    HF_HOME=/tmp/huggingface
+    HF_HOME=/tmp/huggingface \
+    ATTNVIZ_ADDRESS=0.0.0.0 \
+    ATTNVIZ_DOWNLOADS=off \
+    MALLOC_ARENA_MAX=2
 
 WORKDIR /app
 COPY app.py LICENSE NOTICE ./
@@ -87,7 +93,7 @@ USER 10001
 EXPOSE 8501
 
 # An unknown path answers 200 as well, so the body counts.
-HEALTHCHECK --interval=20s --timeout=5s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=8s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python", "-c", "from urllib.request import urlopen; raise SystemExit(urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4).read() != b'ok')"]
 
-CMD ["python", "-m", "streamlit", "run", "app.py", "--server.address=0.0.0.0", "--server.port=8501"]
+CMD ["python", "-m", "attnviz.ui"]
