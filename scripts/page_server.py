@@ -63,7 +63,7 @@ _STILL = """() => {
 """Whether nothing on the page has moved for a while: the last of what came is laid out late."""
 
 PATIENCE = 90
-"""Seconds that the server has to start."""
+"""Seconds that the server has to start, and a run to end."""
 
 
 @contextmanager
@@ -154,7 +154,9 @@ def settle(page: Page) -> None:
     """
     page.evaluate(LISTEN, MESSAGES)
     running = page.get_by_test_id("stApp")
-    expect(running).to_have_attribute("data-test-script-state", "notRunning")
+    expect(running).to_have_attribute(
+        "data-test-script-state", "notRunning", timeout=1000 * PATIENCE
+    )
     page.evaluate("window.stillness = undefined")
     page.wait_for_function(_STILL, polling="raf")
 
