@@ -163,11 +163,11 @@ def table(case: Case, found: Sequence[Found], refused: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def written(page: str, between: str) -> str:
+def written(page: str, between: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with what stands between the markers replaced."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{between}\n\n{END}{after}"
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n\n{between}\n\n{end}{after}"
 
 
 def main() -> None:

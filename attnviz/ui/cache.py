@@ -24,6 +24,7 @@ from attnviz.ui.offered import require_offered
 from attnviz.ui.room import budget, require_room, used_bytes
 from attnviz.ui.settings import settings
 from attnviz.ui.state import Picture, visitor
+from attnviz.ui.sweep import keep_out_of_sweeps
 from attnviz.ui.tally import Outcome, Pass, counted_refusals, timed
 from attnviz.ui.turns import Turns, Waiting
 from models.search import Found, describe
@@ -44,10 +45,7 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
     if card is None or card.is_fetched:
         require_room(name, described(name).parameters)
     try:
-        if checkpoint is None:
-            return models.load(name, pretrained=not random)
-        vit = models.load(name, checkpoint=checkpoint.path)
-        return replace(vit, weights=f"Weights of the host's file {checkpoint.name}.")
+        vit = _load(name, random, checkpoint)
     except BadWeights as error:  # where a file lies is the host's own business
         if checkpoint is None:
             raise
@@ -56,6 +54,15 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
         if not is_out_of_memory(error):
             raise
         raise BadOption(f"There is too little memory for {name}: choose a smaller one.") from error
+    keep_out_of_sweeps()
+    return vit
+
+
+def _load(name: str, random: bool, checkpoint: Checkpoint | None) -> models.AnyViT:
+    if checkpoint is None:
+        return models.load(name, pretrained=not random)
+    vit = models.load(name, checkpoint=checkpoint.path)
+    return replace(vit, weights=f"Weights of the host's file {checkpoint.name}.")
 
 
 @st.cache_data(max_entries=2000, show_spinner=False)

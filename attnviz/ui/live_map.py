@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Bool, Float, Float32, UInt16
 from torch import Tensor
 from torch.nn import functional as F
 
+from attnviz.errors import BadOption
 from attnviz.geometry import Geometry
 from attnviz.methods.fusion import fuse
 from attnviz.record import AttentionRecord
@@ -37,6 +39,8 @@ class LiveMap:
     """Every patch's map in one layer, compressed, and named by what it holds."""
 
     name: str
+    askers: tuple[int, ...]
+    """For each patch of the picture, row by row, its row of the map; -1 where it does not ask."""
     packed: bytes
     """`name`, 16 letters; then, compressed by zlib, what `live.js` unpacks.
 
@@ -111,7 +115,27 @@ def live_map(
     ranges = low.astype("<f4").tobytes() + high.astype("<f4").tobytes()
     packed = _deflated(head + ranges + raw[0::2] + raw[1::2], going_on)
     name = hashlib.blake2b(packed, digest_size=8).hexdigest()
-    return LiveMap(name, name.encode("ascii") + packed)
+    askers = tuple(_asker(ends, patch, record.layout) for patch in cells_of(record.layout.grid))
+    return LiveMap(name, askers, name.encode("ascii") + packed)
+
+
+def cells_of(grid: tuple[int, int]) -> list[tuple[int, int]]:
+    """Each (row, col) of a grid, row by row."""
+    rows, cols = grid
+    return [*product(range(rows), range(cols))]
+
+
+def _asker(ends: Ends, patch: tuple[int, int], layout: TokenLayout) -> int:
+    geometry = ends.geometry
+    try:
+        asked = geometry.asked(patch, layout)
+    except BadOption:  # beyond the layer's cells
+        return -1
+    tokens = geometry.queries.query_tokens(asked)
+    if not geometry.asks[tokens.start]:
+        return -1
+    row, col = (place // ends.pool for place in geometry.queries.cell(tokens.start))
+    return row * ends.askers[1] + col
 
 
 def quantised(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,15 @@ from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz import sinks
 from attnviz.colour import palette
-from attnviz.errors import BadOption
 from attnviz.explain import Explanation
 from attnviz.methods import METHODS
 from attnviz.scale import CONSTANT, Scale
 from attnviz.tokens import Query
 from attnviz.ui.asked import Ground
-from attnviz.ui.live_map import STEPS, Ends, LiveMap, ends_of
+from attnviz.ui.live_map import STEPS, Ends, LiveMap, cells_of, ends_of
 from attnviz.ui.look_panel import Look
 from attnviz.ui.observation import Observation
-from attnviz.ui.picker import Cell, CellGrid
+from attnviz.ui.picker import CellGrid
 
 _component = st.components.v2.component(
     "attnviz_live",
@@ -104,7 +103,7 @@ def _drawing(
         "under": UNDER,
         "over": OVER,
         "scenes": {"under": live.under, "over": live.over},
-        "places": _places(live, ground, heat),
+        "places": _places(made, ground, heat),
         "grid": shown.grid,
         "pool": live.ends.pool,
         "rows": (cells.rows[0], cells.rows[-1]),
@@ -157,39 +156,19 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
     }
 
 
-def _places(live: Live, ground: Ground, heat: Explanation) -> dict[str, Any]:
+def _places(made: LiveMap, ground: Ground, heat: Explanation) -> dict[str, Any]:
     """For each picker's cells, row by row: whose map they point at, and as which patch.
 
     A cell of the map is the patch that a click on it would pin.
     """
-    on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
-    patches = _cells(ground.layout.grid)
-    named = [ground.cell_at(on_map.centre(cell)) for cell in _cells(heat.grid)]
-    askers = {patch: _asker(live, patch) for patch in patches}
+    cols = ground.layout.grid[1]
+    askers: Sequence[int] = made.askers
+    named = None
+    if (heat.grid, heat.box) != (ground.layout.grid, ground.box):
+        on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
+        named = [ground.cell_at(on_map.centre(cell)) for cell in cells_of(heat.grid)]
+        askers = [-1 if patch is None else askers[patch[0] * cols + patch[1]] for patch in named]
     return {
-        UNDER: {"cols": ground.layout.grid[1], "askers": [*askers.values()], "named": None},
-        OVER: {
-            "cols": heat.grid[1],
-            "askers": [-1 if patch is None else askers[patch] for patch in named],
-            "named": None if named == patches else named,
-        },
+        UNDER: {"cols": cols, "askers": made.askers, "named": None},
+        OVER: {"cols": heat.grid[1], "askers": askers, "named": named},
     }
-
-
-def _cells(grid: tuple[int, int]) -> list[Cell]:
-    rows, cols = grid
-    return [*product(range(rows), range(cols))]
-
-
-def _asker(live: Live, patch: Cell) -> int:
-    """The row of the live map that a patch asks by; -1 where it does not ask in this layer."""
-    geometry = live.ends.geometry
-    try:
-        asked = geometry.asked(patch, live.seen.record.layout)
-    except BadOption:  # beyond the layer's cells
-        return -1
-    tokens = geometry.queries.query_tokens(asked)
-    if not geometry.asks[tokens.start]:
-        return -1
-    row, col = (place // live.ends.pool for place in geometry.queries.cell(tokens.start))
-    return row * live.ends.askers[1] + col
