@@ -23,6 +23,7 @@ from attnviz.many import observe_many
 from attnviz.mass import mass_mask
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS, HeadMetrics, head_metrics
+from attnviz.plates import Beside, HeadGrid, beside, heads
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.sinks import Sink, find_sinks, swallowed_by
 from attnviz.target import similarity_to
@@ -37,10 +38,12 @@ __all__ = [
     "BadImage",
     "BadOption",
     "BadWeights",
+    "Beside",
     "CaptureFailed",
     "Explanation",
     "Faithfulness",
     "Film",
+    "HeadGrid",
     "HeadMetrics",
     "Heatmap",
     "LayerAttention",
@@ -49,6 +52,7 @@ __all__ = [
     "TokenLayout",
     "UnknownName",
     "UnsupportedModel",
+    "beside",
     "compare_maps",
     "estimate",
     "explain",
@@ -56,6 +60,7 @@ __all__ = [
     "film",
     "find_sinks",
     "head_metrics",
+    "heads",
     "mass_mask",
     "mutual_matches",
     "observe",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,19 +15,25 @@ from typing import Any
 from PIL import Image
 
 import models
-from attnviz import batch_command, export, faithfulness_command, film_command, film_export
+from attnviz import (
+    batch_command,
+    export,
+    faithfulness_command,
+    film_command,
+    film_export,
+    plate_command,
+)
 from attnviz.arguments import (
     DRAWING,
     SECOND,
     class_of,
-    options_of_methods,
     other_of,
     parser_of,
     query_of,
     size_of,
 )
 from attnviz.commands import COMMANDS
-from attnviz.contract import LoadedViT, Progress
+from attnviz.contract import LoadedViT, Progress, as_fit
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
@@ -36,9 +43,15 @@ from attnviz.images.quiet import hush
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
 from attnviz.methods.options import check
+from attnviz.plates import Beside, HeadGrid
+from attnviz.plot_export import MetricPlot
 from attnviz.record import AttentionRecord
+from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
+from attnviz.wishes import asked_of
+from attnviz.writing import require_free
+from models.devices import choose_device
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _many(given: argparse.Namespace) -> int:
-    asked, other = _asked(given), given.similar_to
+    asked, other = asked_of(given, [given.method]), given.similar_to
     aim: dict[str, Any] = {"target": class_of(given.target)}
     if other is not None:
         picture = isinstance(other_of(other), Image.Image)
@@ -97,60 +110,109 @@ def _model(given: argparse.Namespace) -> dict[str, Any]:
 
 def _draw(given: argparse.Namespace, command: str | None) -> None:
     drawing = _drawing(given)
-    filming = command == film_command.NAME
-    output, _ = (film_export.plan_film if filming else export.plan)(given.output, **drawing)
+    output = _planned(given, command, drawing)
+    sides = side_places(given)
     model, query = _model(given), query_of(given.query)
-    asked = _asked(given)
+    asked = asked_of(given, _methods(given, command))
     image = open_image(given.picture)
-    other: AttentionRecord | Image.Image | Query | None = other_of(given.similar_to)
-    try:
-        itself = output.exists() and output.samefile(given.picture)
-    except OSError as error:
-        raise BadOption(f"{output} can't be written: {error.strerror}.") from error
-    if itself:
-        raise BadOption(f"The output {output} is the picture itself. Give another name with -o.")
-    if sys.stderr.isatty():
-        print(f"loading {given.model} …", file=sys.stderr)
-    vit = models.load(**model)
-    given.fit = given.fit or ("aspect" if vit.any_size else "crop")
-    _require_places(given, vit, image, asked, query, filming=filming)
-    target: Target | None = class_of(given.target)
-    if isinstance(other, Image.Image):
-        other = observe(vit, other, keep=given.keep, fit=given.fit)
-    if other is not None:
-        named = isinstance(other, AttentionRecord)
-        target = similarity_to(other, name=Path(given.similar_to).name if named else None)
-    record = observe(
-        vit, image, target=target, keep=given.keep, fit=given.fit, progress=_progress("layer")
-    )
-    made: Explanation | Faithfulness | Film
-    if filming:
-        made = film(record, given.method, query=query, **asked).named(Path(given.picture).name)
+    other = other_of(given.similar_to)
+    for place in (output, *sides):
+        _require_place(place, given)
+    observed = partial(_observed, given, image, other, model)
+    made: Explanation | Faithfulness | Film | Beside | HeadGrid | MetricPlot
+    if command == plate_command.NAME:
+        made = plate_command.make(given, lambda name: observed(name)[1], query, asked)
     else:
-        needed = estimate(record, given.method, **asked)
-        if needed and sys.stderr.isatty():
-            print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
-        heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
-        made = heat = heat.named(Path(given.picture).name)
-        if command == faithfulness_command.NAME:
-            made = faithfulness_command.run(vit, record, heat, given, _progress("picture"))
-    made.save(output, **drawing)
-    _say(f"{output}: {made.summary}; on {record.device}")
+        filming = command == film_command.NAME
+        check = partial(_require_places, given, image, asked, query, filming=filming)
+        vit, record = observed(given.model, check)
+        if filming:
+            made = film(record, given.method, query=query, **asked).named(Path(given.picture).name)
+        else:
+            made = _explained(given, record, query, asked)
+            if command == faithfulness_command.NAME:
+                made = faithfulness_command.run(vit, record, made, given, _progress("picture"))
+    made.save(output, overwrite=given.overwrite, **drawing)
+    _say(f"{output}: {made.summary}; on {choose_device(given.device)}")
     for note in made.notes:
         _say(f"note: {note}")
+    if not isinstance(made, Faithfulness):
+        write_sides(made, output, given, drawing)
+
+
+def _methods(given: argparse.Namespace, command: str | None) -> list[str]:
+    return plate_command.methods_of(given) if command == plate_command.NAME else [given.method]
+
+
+def _planned(given: argparse.Namespace, command: str | None, drawing: dict[str, Any]) -> Path:
+    """Where the figure goes; what is wrong with its options is known before a model runs."""
+    if command == plate_command.NAME:
+        return plate_command.plan(given, drawing)
+    plan = film_export.plan_film if command == film_command.NAME else export.plan
+    output, _ = plan(given.output, **drawing)
+    return output
+
+
+def _require_place(place: Path, given: argparse.Namespace) -> None:
+    try:
+        itself = place.exists() and place.samefile(given.picture)
+    except OSError as error:
+        raise BadOption(f"{place} can't be written: {error.strerror}.") from error
+    if itself:
+        raise BadOption(f"The output {place} is the picture itself. Give another name with -o.")
+    if not given.overwrite:
+        require_free(place)
+
+
+def _observed(
+    given: argparse.Namespace,
+    image: Image.Image,
+    other: Image.Image | Query | None,
+    model: dict[str, Any],
+    name: str,
+    check: Callable[[LoadedViT, str], None] = lambda vit, fit: None,
+) -> tuple[LoadedViT, AttentionRecord]:
+    """The model of that name, and the picture as it saw it."""
+    if sys.stderr.isatty():
+        print(f"loading {name} …", file=sys.stderr)
+    vit = models.load(**{**model, "name": name})
+    fit = given.fit or ("aspect" if vit.any_size else "crop")
+    check(vit, fit)
+    target: Target | None = class_of(given.target)
+    like: AttentionRecord | Query | None = None
+    if isinstance(other, Image.Image):
+        like = observe(vit, other, keep=given.keep, fit=fit)
+    else:
+        like = other
+    if like is not None:
+        named = isinstance(like, AttentionRecord)
+        target = similarity_to(like, name=Path(given.similar_to).name if named else None)
+    progress = _progress("layer")
+    return vit, observe(vit, image, target=target, keep=given.keep, fit=fit, progress=progress)
+
+
+def _explained(
+    given: argparse.Namespace, record: AttentionRecord, query: Query | None, asked: dict[str, Any]
+) -> Explanation:
+    needed = estimate(record, given.method, **asked)
+    if needed and sys.stderr.isatty():
+        print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
+    heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
+    return heat.named(Path(given.picture).name)
 
 
 def _require_places(
     given: argparse.Namespace,
-    vit: LoadedViT,
     image: Image.Image,
     asked: dict[str, Any],
     query: Query | None,
+    vit: LoadedViT,
+    fit: str,
     *,
     filming: bool,
 ) -> None:
     """Refuse a layer, a head or a token that does not exist, before the model runs."""
-    height, width = vit.view(image, given.fit).tensor.shape[-2:]
+    height, width = vit.view(image, as_fit(fit)).tensor.shape[-2:]
     # How many layers and heads, and which tokens: as in a record.
     places: Any = SimpleNamespace(layers=vit.sites, layout=vit.layout(height, width))
     if filming:  # a head that some layer has, a token that asks in some
@@ -169,59 +231,6 @@ def _say(line: str) -> None:
     """Print, where there is somebody to print to: the file is written anyway."""
     with suppress(OSError, UnicodeError):
         print(line, flush=True)
-
-
-def _asked(given: argparse.Namespace) -> dict[str, Any]:
-    """The method's options that were given; contradictions are known before a model runs."""
-    if given.random and given.checkpoint:
-        raise BadOption("--random and --checkpoint came: give one of them.")
-    if given.seed is not None and not given.random:
-        raise BadOption("--seed is of random weights: give --random with it.")
-    if not 0 <= (given.seed or 0) < 2**63:
-        raise BadOption(f"A seed is a whole number from 0 to 2^63 - 1; {given.seed} came.")
-    asked = {
-        name: getattr(given, name)
-        for name in options_of_methods()
-        if getattr(given, name, None) is not None
-    }
-    _require_target(given)
-    own = METHODS[given.method].options
-    for name in asked:
-        if name not in own:
-            flags = ", ".join(f"--{each.replace('_', '-')}" for each in own)
-            raise BadOption(
-                f"--method {given.method} has no --{name.replace('_', '-')}; it has {flags}."
-            )
-    settled = {name: option.default for name, option in own.items()} | asked
-    if METHODS[given.method].in_colour(settled):
-        _refuse_scales(given)
-    return asked
-
-
-def _refuse_scales(given: argparse.Namespace) -> None:
-    """Red, green and blue have scales of their own, and no palette."""
-    for name in ("colormap", "scale", "clip"):
-        if getattr(given, name, None) is not None:  # the test of a map has none of them
-            raise BadOption(
-                f"--method {given.method} mixes its components as red, green and blue, each from"
-                f" its lowest to its highest value: leave --{name} out, or choose one with"
-                " --component."
-            )
-
-
-def _require_target(given: argparse.Namespace) -> None:
-    """A target where the method needs one, and only there."""
-    came = [given.target, given.similar_to]
-    if None not in came:
-        raise BadOption("--target and --similar-to came: give one of them.")
-    if METHODS[given.method].needs_gradient:
-        if came == [None, None]:
-            raise BadOption(
-                f"--method {given.method} explains a target: give one, as --target predicted,"
-                " --target CLASS, or --similar-to cls, ROW,COL or another PICTURE."
-            )
-    elif came != [None, None] and "mode" not in given:  # a test watches it for any method
-        raise BadOption(f"--method {given.method} has no use for a target: leave it out.")
 
 
 def _progress(what: str) -> Progress | None:

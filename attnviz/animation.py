@@ -15,12 +15,13 @@ from xml.sax.saxutils import escape
 from matplotlib.figure import Figure
 from PIL import Image
 
+from attnviz.board import bar_numbers, outline
 from attnviz.colour import colour_bar, overlay, paletted
 from attnviz.errors import BadOption
 from attnviz.frames import Frames
 from attnviz.legend import legend
-from attnviz.paper import BAR, GAP, LINE, Sheet, bar_numbers, fit, outline, printed
 from attnviz.scale import Scale
+from attnviz.sheet import BAR, GAP, LINE, Sheet, fit, printed
 from attnviz.strip import FilmPaper, caption_of, fonts_of
 from attnviz.typeset import clean, wrap
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from PIL import Image
 
-from attnviz import batch_command, faithfulness_command, film_command
+from attnviz import batch_command, faithfulness_command, film_command, plate_command
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
@@ -22,6 +22,7 @@ from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
+from attnviz.paper_flags import add_paper
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
@@ -44,6 +45,11 @@ examples:
       what the model's features tell apart, as colours
   python -m attnviz film cat.jpg -o cat.gif
       how that moves from layer to layer (film --help says more)
+  python -m attnviz plate cat.jpg -o row.pdf --show methods --methods attention,rollout --original
+      several methods on one figure (plate --help says more)
+  python -m attnviz cat.jpg -o cat.pdf --manifest cat.json
+  python -m attnviz replay cat.json cat.jpg -o again.pdf
+      the same figure once more, byte for byte
   python -m attnviz faithfulness cat.jpg -o curve.png --method rollout
       does the map point at what the model uses? (faithfulness --help says more)
   python -m attnviz batch photos -o maps
@@ -66,7 +72,12 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"attnviz: {message}. See python -m attnviz --help\n")
 
 
-SECOND = (faithfulness_command.NAME, film_command.NAME, batch_command.NAME)
+SECOND = (
+    faithfulness_command.NAME,
+    film_command.NAME,
+    plate_command.NAME,
+    batch_command.NAME,
+)
 """Commands that draw something else than one map; all that comes before the drawing is the same."""
 
 
@@ -89,6 +100,12 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         kinds = ", ".join(FILM_KINDS if filming else RENDERERS)
         said = f"its suffix says what is written: {kinds}"
         add("-o", "--output", required=True, metavar="FILE", help=said)
+        add("--overwrite", action="store_true", help="replace files that exist already")
+        if command != faithfulness_command.NAME:
+            manifest = "write what it takes to make the figure again, as manifest.json: see replay"
+            add("--manifest", metavar="FILE", help=manifest)
+            latex = "write a LaTeX figure with a caption; the BibTeX of its methods goes beside it"
+            add("--latex", metavar="FILE.tex", help=latex)
 
     add = parser.add_argument_group("the model").add_argument
     words = "a timm name, digits, digits-fused-qkv, or %(default)s (the default)"
@@ -126,7 +143,8 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         add(flag, type=option.text_type, choices=choices, help=words)
 
     if command is not None:
-        commands = {each.NAME: each for each in (faithfulness_command, film_command, batch_command)}
+        second = (faithfulness_command, film_command, plate_command, batch_command)
+        commands = {each.NAME: each for each in second}
         commands[command].add_options(parser)
     if command is not None and not many:
         return parser
@@ -141,10 +159,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     add("--interpolation", choices=INTERPOLATIONS, help=smooth)
     outlined = "outline the fewest patches that hold this share of the map, such as 0.6 (off)"
     add("--mass", type=float, help=outlined)
-    add("--width-mm", type=float, help=f"width of the figure ({of['width_mm']:g})")
-    add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
-    bare = "leave out the words below the colour bar; the file's metadata keeps them"
-    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)
+    add_paper(add, of)
     return parser
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
+from attnviz.replay_command import replay_command
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, describe, search
 
@@ -82,6 +83,7 @@ def check_command(arguments: Sequence[str]) -> None:
 COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "models": models_command,
     "check": check_command,
+    "replay": replay_command,
 }
 """First word of the command line → what it does."""
 

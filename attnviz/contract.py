@@ -34,6 +34,19 @@ def as_fit(name: object) -> Fit:
 Box = tuple[float, float, float, float]
 """(left, top, right, bottom) in pixels of the original picture; may reach past its edges."""
 
+
+@dataclass(frozen=True)
+class Loading:
+    """How `models.load` gave a model, beside its name."""
+
+    seed: int | None = None
+    """Of random weights; None for others."""
+    checkpoint: str | None = None
+    """The name of the file that the weights are of, without its folder."""
+    image_size: tuple[int, int] | None = None
+    """(rows, cols) in pixels; None for the model's own."""
+
+
 Prediction = tuple[str, int, float]
 """(label, class index, probability)."""
 
@@ -160,6 +173,11 @@ class LoadedViT(Protocol):
     @property
     def random(self) -> bool:
         """Whether the weights are random, so that its maps mean nothing."""
+        ...
+
+    @property
+    def loading(self) -> Loading | None:
+        """How it was loaded by its name; None for a module that somebody else made."""
         ...
 
     @property

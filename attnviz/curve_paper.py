@@ -10,8 +10,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from attnviz.colour import DOT
 from attnviz.curves import Curves
-from attnviz.paper import GAP, LINE, PlotPaper, Sheet, printed
+from attnviz.sheet import GAP, LINE, Sheet, printed
 from attnviz.typeset import wrap
+from attnviz.venue import PlotPaper
 
 HEIGHT = 0.6
 """Of the plot with its axes, over its width; the legend comes on top."""

@@ -2,46 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from attnviz.board import letter_of
 from attnviz.colour import DOT
 from attnviz.metrics import DEPTH, HeadMetrics, Metric
-from attnviz.paper import GAP, LINE, PlotPaper, Sheet, printed
+from attnviz.sheet import GAP, LINE, Sheet, printed
 from attnviz.typeset import TYPE, wrap
+from attnviz.venue import PlotPaper
 
 HEIGHT = 0.62
 """Of the plot, axes and all, over its width."""
+NARROWEST_MM = 59.0
+"""Of one of several plots; three stand in two columns of a journal."""
 LEAST = 110.0
 """And at least, in points: labels need their room."""
 
 
 def draw_depth(
-    metrics: HeadMetrics, name: str, paper: PlotPaper, *, kind: str, manifest: str
+    metrics: HeadMetrics, names: Sequence[str], paper: PlotPaper, *, kind: str, manifest: str
 ) -> bytes:
-    """One dot a head and the mean over each layer's heads, as `"png"`, `"svg"` or `"pdf"`."""
-    title = metrics.caption(name)[0]
-    return printed(lambda: _figure(metrics, name, paper), kind, paper.dpi, title, manifest)
+    """One dot a head and the mean over each layer's heads, as `"png"`, `"svg"` or `"pdf"`.
+
+    Several metrics are plots beside each other, as many as are `NARROWEST_MM` wide in a line.
+    """
+    title = metrics.caption(*names)[0]
+    return printed(lambda: _figure(metrics, names, paper), kind, paper.dpi, title, manifest)
 
 
-def _figure(metrics: HeadMetrics, name: str, paper: PlotPaper) -> Figure:
-    """The plot above its caption, on whole pixels, all text wrapped to fit."""
+def _figure(metrics: HeadMetrics, names: Sequence[str], paper: PlotPaper) -> Figure:
+    """The plots above their caption, on whole pixels, all text wrapped to fit."""
     scale = paper.dpi / 72
     gap, step = round(GAP * scale), round(LINE * scale)
     width = round(paper.width_mm / 25.4 * paper.dpi)
-    high = max(round(width * HEIGHT), round(LEAST * scale))
-    texts = metrics.caption(name) if paper.caption else []
-    lines = [line for text in texts for line in wrap(text, (width - 2 * gap) / scale)]
-    height = high + step * len(lines) + (gap if lines else 0)
+    columns = min(len(names), max(1, int(paper.width_mm // NARROWEST_MM)))
+    lines = -(-len(names) // columns)
+    each = width // columns, max(round(width / columns * HEIGHT), round(LEAST * scale))
+    high = lines * each[1]
+    texts = metrics.caption(*names) if paper.caption else []
+    below = [line for text in texts for line in wrap(text, (width - 2 * gap) / scale)]
+    height = high + step * len(below) + (gap if below else 0)
     upper = (0.0, 1 - high / height, 1.0, high / height)
     layout = ConstrainedLayoutEngine(rect=upper, w_pad=GAP / 72, h_pad=GAP / 72)
     sheet = Sheet(Figure(layout=layout), width, height, paper.dpi)
-    _plot(sheet.figure.add_subplot(), metrics, name, (width / scale, high / scale))
-    for index, text in enumerate(lines):
+    for number, name in enumerate(names):
+        axes = sheet.figure.add_subplot(lines, columns, number + 1)
+        _plot(axes, metrics, name, (each[0] / scale, each[1] / scale))
+        if paper.letters:
+            _letter(axes, letter_of(number))
+    for index, text in enumerate(below):
         sheet.text(gap, high + step * index, text, "left")
     return sheet.figure
+
+
+def _letter(axes: Axes, letter: str) -> None:
+    """Left of the axis, where no legend is."""
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(letter, (0, 1), (-2.5 * TYPE, 2), ha="right", fontweight="bold", **place)
 
 
 def _plot(axes: Axes, metrics: HeadMetrics, name: str, room: tuple[float, float]) -> None:

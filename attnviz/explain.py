@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,9 @@ from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
-from attnviz.target import Target, require_target
+from attnviz.target import Similarity, Target, require_target
 from attnviz.tokens import Query, TokenLayout
+from attnviz.trace import origin_of, picture_sum, plain_query
 from attnviz.verify import verify_once
 
 
@@ -89,13 +91,23 @@ def observe(
     if target is not None:
         require_target(target, vit, layout, partial(capture.readable, vit))
     seen = capture.run(vit, view.tensor, keep=keep, target=target, progress=progress)
-    return record_of(vit, image, view, layout, seen)
+    named = not isinstance(source, Tensor)
+    origin = origin_of(vit, fit=fit, keep=keep, target=_aim(target)) if named else None
+    return record_of(vit, image, view, layout, seen, origin)
 
 
 def record_of(
-    vit: LoadedViT, image: Image.Image, view: View, layout: TokenLayout, seen: capture.Pass
+    vit: LoadedViT,
+    image: Image.Image,
+    view: View,
+    layout: TokenLayout,
+    seen: capture.Pass,
+    origin: Mapping[str, Any] | None = None,
 ) -> AttentionRecord:
-    """What a pass of one picture left behind, with where it comes from."""
+    """What a pass of one picture left behind, with where it comes from.
+
+    `origin` is what it takes to observe the very same again, to the last bit.
+    """
     return AttentionRecord(
         layers=seen.layers,
         layout=layout,
@@ -113,7 +125,17 @@ def record_of(
         target_class=seen.target_class,
         reference=seen.reference,
         activations=seen.activations,
+        origin=origin,
     )
+
+
+def _aim(target: Target | None) -> Any:
+    """A target in plain values: None, a class, or what the picture is compared with."""
+    if not isinstance(target, Similarity):
+        return target
+    if not isinstance(target.reference, AttentionRecord):
+        return {"similar_to": plain_query(target.reference)}
+    return {"similar_to_picture": picture_sum(target.reference.image), "name": target.name}
 
 
 def explain(
@@ -178,6 +200,9 @@ def explain(
         notes=tuple(notes),
         blank=_blank(geometry, tokens) if "layer" in settled else None,
         share_of_all=chosen.is_share(settled) and all(each.is_share for each in record.layers),
+        request=record.origin
+        and {"from": record.origin, "method": method, "query": plain_query(named)}
+        | {"options": settled},
     )
     if heat.query_cell is not None and not meets(heat.cell_box(*heat.query_cell), heat.image.size):
         note = "the patch that asks lies in the padding, beside the picture"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import unicodedata
@@ -14,16 +13,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from PIL.PngImagePlugin import PngInfo
 
+from attnviz.again import again
 from attnviz.colour import mask_image
 from attnviz.errors import unknown
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.mass import mass_mask
-from attnviz.paper import Paper, PlotPaper, draw, printable
+from attnviz.paper import Paper, draw, printable
 from attnviz.scale import Scale, choose_scale
+from attnviz.sheet import png_words
 from attnviz.strip import FilmPaper
+from attnviz.trace import text_of
+from attnviz.venue import PlotPaper
 from attnviz.writing import checked_target, write_whole
 
 _Options = TypeVar("_Options", Paper, PlotPaper, FilmPaper)
@@ -72,13 +74,8 @@ def render_png(heat: Heatmap, **options: Any) -> bytes:
 def render_mask(heat: Heatmap, mass: float = 0.6) -> bytes:
     """The mass mask as PNG bytes: 255 where the picture shows a kept patch, else 0; mode L."""
     mask = mass_mask(heat.values, mass)
-    words = PngInfo()
-    for name, text in {
-        "Title": f"{heat.summary}; {mask.summary}",
-        "Description": _manifest_text(heat, Paper(mass=mass)),
-        "Software": "attnviz",
-    }.items():
-        words.add_itxt(name, text)
+    title = f"{heat.summary}; {mask.summary}"
+    words = png_words(title, _manifest_text(heat, Paper(mass=mass)))
     file = BytesIO()
     mask_image(heat, mask.kept).save(file, "PNG", pnginfo=words)
     return file.getvalue()
@@ -125,8 +122,10 @@ def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
     mask = paper.mask(heat)
     printed, _ = printable(heat)
+    shown = (heat.request, heat.image, heat.fact("picture"))
     return {
         "made_by": "attnviz",
+        **again("map", [shown], paper),
         "title": heat.title,
         "unit": heat.unit,
         "facts": dict(heat.facts),
@@ -165,7 +164,7 @@ def _drawn(kind: str, heat: Heatmap, paper: Paper) -> bytes:
 
 
 def _manifest_text(heat: Heatmap, paper: Paper) -> str:
-    return json.dumps(manifest(heat, paper), ensure_ascii=False)
+    return text_of(manifest(heat, paper))
 
 
 def _arrays(heat: Heatmap, paper: Paper) -> bytes:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import fields
 
 from attnviz.altering import BASELINES
 from attnviz.contract import LoadedViT, Progress
 from attnviz.curves import MODES
 from attnviz.faithfulness import Faithfulness, faithfulness
 from attnviz.heatmap import Heatmap
-from attnviz.paper import PlotPaper
+from attnviz.paper_flags import add_paper
 from attnviz.record import AttentionRecord
+from attnviz.venue import PlotPaper
 
 NAME = "faithfulness"
 
@@ -46,10 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--orders", type=_whole(2), default=5, help=random)
     add("--order-seed", type=_whole(0), default=0, help="of the random orders (%(default)s)")
     add = parser.add_argument_group("the drawing").add_argument
-    add("--width-mm", type=float, help=f"width of the figure ({PlotPaper.width_mm:g})")
-    add("--dpi", type=int, help=f"dots per inch of a .png ({PlotPaper.dpi})")
-    bare = "leave out the words below the plot; the file's metadata keeps them"
-    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)
+    add_paper(add, {field.name: field.default for field in fields(PlotPaper)}, "the plot")
 
 
 def run(

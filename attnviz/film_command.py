@@ -8,6 +8,7 @@ from dataclasses import fields
 from attnviz.colour import COLORMAPS
 from attnviz.frames import FILM_SCALES
 from attnviz.heatmap import INTERPOLATIONS
+from attnviz.paper_flags import add_paper
 from attnviz.strip import FilmPaper
 
 NAME = "film"
@@ -40,11 +41,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--clip", type=float, help=clip)
     smooth = f"between patches ({of['interpolation']}: one value a patch)"
     add("--interpolation", choices=INTERPOLATIONS, help=smooth)
-    add("--width-mm", type=float, help=f"width of a printed strip ({of['width_mm']:g})")
-    add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
+    add_paper(add, of, "a printed strip")
     add("--columns", type=int, help="maps in a line of a printed strip (as many as fit)")
     add("--width-px", type=int, help=f"width of an animation in pixels ({of['width_px']})")
     stands = f"how long an animation shows each layer ({of['seconds']:g})"
     add("--seconds", type=float, help=stands)
-    bare = "leave out the words below the colour bar; the file's metadata keeps them"
-    add("--no-caption", dest="caption", action="store_const", const=False, help=bare)

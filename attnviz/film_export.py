@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.again import again
 from attnviz.animation import draw_animation
 from attnviz.errors import unknown
 from attnviz.export import chosen_options, stem_of
 from attnviz.frames import Frames
 from attnviz.strip import FilmPaper, draw_strip
+from attnviz.trace import text_of
 from attnviz.writing import checked_target, write_whole
 
 
@@ -55,11 +56,14 @@ def film_stem(frames: Frames) -> str:
     return stem_of(words)
 
 
-def _manifest(frames: Frames, paper: FilmPaper) -> str:
-    """All that it takes to know what a film shows, as JSON."""
+def manifest(frames: Frames, paper: FilmPaper) -> dict[str, Any]:
+    """All that it takes to know what a film shows, as plain values."""
     scales = frames.scales(paper.scale, clip=paper.clip)
-    said = {
+    first, *_ = frames.maps.values()
+    shown = (_of_all_layers(first.request), frames.image, frames.fact("picture"))
+    return {
         "made_by": "attnviz",
+        **again("film", [shown], paper),
         "title": frames.title,
         "unit": frames.unit,
         "facts": dict(frames.facts),
@@ -82,7 +86,18 @@ def _manifest(frames: Frames, paper: FilmPaper) -> str:
             "seconds": float(paper.seconds),
         },
     }
-    return json.dumps(said, ensure_ascii=False)
+
+
+def _manifest(frames: Frames, paper: FilmPaper) -> str:
+    return text_of(manifest(frames, paper))
+
+
+def _of_all_layers(request: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A film's request: one of its maps', without its layer."""
+    if request is None:
+        return None
+    options = {name: value for name, value in request["options"].items() if name != "layer"}
+    return {**request, "options": options}
 
 
 def _strip(kind: str, frames: Frames, paper: FilmPaper) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
@@ -48,6 +48,8 @@ class Heatmap:
     """Whether the values of all tokens, those without a place included, sum to 1."""
     blank: Bool[np.ndarray, "row col"] | None = None
     """The cells that hold no value, as those outside the query's window: nothing is drawn there."""
+    request: Mapping[str, Any] | None = None
+    """What it takes to compute it again, in plain values; None where that takes more than names."""
 
     def __post_init__(self) -> None:
         """Take private copies and check that everything fits together."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import log
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
+from PIL import Image
 from torch import Tensor
 
 from attnviz.errors import BadOption, unknown
@@ -101,6 +102,9 @@ class HeadMetrics:
     layout: TokenLayout
     facts: Facts
     notes: tuple[str, ...] = ()
+    request: Mapping[str, Any] | None = None
+    """What it takes to compute them again, in plain values."""
+    picture: Image.Image | None = None
 
     def __getitem__(self, name: str) -> Float64[np.ndarray, "layer head"]:
         """One metric by its name; `UnknownName` for any other."""
@@ -126,9 +130,10 @@ class HeadMetrics:
             for head in range(count)
         ]
 
-    def caption(self, name: str) -> list[str]:
-        """What a plot of one metric says below it: what a dot is, facts, then each warning."""
-        title, *facts = said(self.describe(name).label, self.facts)
+    def caption(self, *names: str) -> list[str]:
+        """What a plot of metrics says below it: what a dot is, facts, then each warning."""
+        labels = "; ".join(self.describe(name).label for name in names)
+        title, *facts = said(labels, self.facts)
         dot = "each dot a head, mean over the patches as queries; line: mean over heads"
         return with_notes([title, dot, *facts], self.notes)
 
@@ -159,7 +164,10 @@ def head_metrics(record: AttentionRecord) -> HeadMetrics:
     for array in (*values.values(), received):
         array.setflags(write=False)
     notes = ("random weights: these numbers mean nothing",) if record.random else ()
-    return HeadMetrics(values, about, heads, received, layout, record.facts, notes)
+    request = None if record.origin is None else {"from": record.origin}
+    return HeadMetrics(
+        values, about, heads, received, layout, record.facts, notes, request, record.image
+    )
 
 
 def _require_plain(record: AttentionRecord) -> None:

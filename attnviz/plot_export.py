@@ -5,58 +5,106 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnviz.again import again
 from attnviz.curve_paper import draw_curves
 from attnviz.curves import Curves
 from attnviz.depth import draw_depth
-from attnviz.errors import unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.export import RENDERERS, chosen_options, stem_of
 from attnviz.metrics import HeadMetrics
-from attnviz.paper import PlotPaper
+from attnviz.trace import text_of
+from attnviz.venue import PlotPaper
 from attnviz.writing import checked_target, write_whole
 
 DEPTH_KINDS = (".png", ".svg", ".pdf")
 """Suffixes of a plot of a metric against depth."""
 
 
+@dataclass(frozen=True, eq=False)
+class MetricPlot:
+    """Metrics of heads by name, to be plotted; raises UnknownName for one that does not exist."""
+
+    metrics: HeadMetrics
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        if not self.names:
+            raise BadOption("A plot needs at least one metric; none came.")
+        for name in self.names:
+            self.metrics.describe(name)
+
+    @property
+    def title(self) -> str:
+        """What is plotted."""
+        return "; ".join(self.metrics.describe(name).label for name in self.names)
+
+    @property
+    def summary(self) -> str:
+        """What it shows in one line."""
+        return self.metrics.caption(*self.names)[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings."""
+        return self.metrics.notes
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write .png, .svg or .pdf; options as in `venue.PlotPaper`."""
+        return save_depth(self.metrics, self.names, path, **options)
+
+
 def save_depth(
     metrics: HeadMetrics,
-    name: str,
+    names: str | Sequence[str],
     path: str | os.PathLike[str],
     *,
     overwrite: bool = True,
     **options: Any,
 ) -> Path:
-    """Write the plot of a metric against depth; `options` are those of `PlotPaper`.
+    """Write the plot of a metric, or of several, against depth; `options` are those of `PlotPaper`.
 
     Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
     """
     target = checked_target(path, DEPTH_KINDS, overwrite)
-    content = render_depth(metrics, name, target.suffix.lower(), **options)
+    content = render_depth(metrics, names, target.suffix.lower(), **options)
     return write_whole(target, content, overwrite=overwrite)
 
 
-def render_depth(metrics: HeadMetrics, name: str, kind: str, **options: Any) -> bytes:
+def render_depth(
+    metrics: HeadMetrics, names: str | Sequence[str], kind: str, **options: Any
+) -> bytes:
     """The bytes of the file that `save_depth` writes; `kind` is one of `DEPTH_KINDS`."""
     if kind not in DEPTH_KINDS:
         raise unknown("kind of file", kind, DEPTH_KINDS)
-    metric = metrics.describe(name)
-    said = {
+    plot = MetricPlot(metrics, (names,) if isinstance(names, str) else tuple(names))
+    paper = chosen_options(PlotPaper, options)
+    text, drawn = text_of(depth_manifest(plot, paper)), kind.removeprefix(".")
+    return draw_depth(metrics, plot.names, paper, kind=drawn, manifest=text)
+
+
+def depth_manifest(plot: MetricPlot, paper: PlotPaper) -> dict[str, Any]:
+    """All that it takes to know what a plot shows, as plain values."""
+    metrics, names = plot.metrics, list(plot.names)
+    about = [metrics.describe(name) for name in names]
+    shown = (metrics.request, metrics.picture, dict(metrics.facts).get("picture"))
+    return {
         "made_by": "attnviz",
-        "title": metric.label,
-        "unit": metric.unit,
-        "description": metric.description,
+        **again("metrics", [shown], paper, metrics=names),
+        "title": plot.title,
+        "unit": "; ".join(metric.unit for metric in about),
+        "description": "\n".join(metric.description for metric in about),
         "facts": dict(metrics.facts),
         "notes": list(metrics.notes),
     }
-    text = json.dumps(said, ensure_ascii=False)
-    paper = chosen_options(PlotPaper, options)
-    return draw_depth(metrics, name, paper, kind=kind.removeprefix("."), manifest=text)
 
 
 def render_table(metrics: HeadMetrics) -> bytes:
@@ -75,10 +123,11 @@ def table_stem(metrics: HeadMetrics) -> str:
     return stem_of([Path(facts.get("picture", "")).stem, facts.get("model"), "heads"])
 
 
-def depth_stem(metrics: HeadMetrics, name: str) -> str:
-    """A file name without suffix for a plot: picture, model and metric."""
+def depth_stem(metrics: HeadMetrics, *names: str) -> str:
+    """A file name without suffix for a plot: picture, model and metrics."""
     facts = dict(metrics.facts)
-    words = [Path(facts.get("picture", "")).stem, facts.get("model"), metrics.describe(name).label]
+    labels = [metrics.describe(name).label for name in names]
+    words = [Path(facts.get("picture", "")).stem, facts.get("model"), *labels]
     return stem_of(words)
 
 

@@ -187,6 +187,8 @@ class AttentionRecord:
     reference: Float[Tensor, " width"] | None = None
     """What the target compares the picture's feature with, where that is another one."""
     activations: Activations | None = None
+    origin: Mapping[str, Any] | None = None
+    """What it takes to observe the same again, in plain values; `trace.origin_of` says which."""
 
     def __post_init__(self) -> None:
         """Check once that each layer attends over the tokens that the layout names."""

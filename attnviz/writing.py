@@ -31,9 +31,9 @@ def checked_target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite
 
 
 def require_free(target: Path) -> None:
-    """BadOption where something has that name already."""
+    """BadOption where something has that name already; a link that leads nowhere may be filled."""
     with suppress(OSError, ValueError):  # what can't even be looked at is said when it is written
-        if os.path.lexists(target):
+        if target.exists():
             raise _taken(target)
 
 
@@ -42,8 +42,7 @@ def write_whole(target: Path, content: bytes, *, overwrite: bool = True) -> Path
 
     Without `overwrite` a file that is there stays, also one that came a moment ago.
     """
-    # A symbolic link stays one, and leads to the new file.
-    place = Path(os.path.realpath(target)) if overwrite else target
+    place = Path(os.path.realpath(target))  # a symbolic link stays one, and leads to the new file
     mode = _mode_of(place, target) if overwrite else None
     # Beside the target, so that taking its name is one step: no reader sees half a file.
     part = place.with_name(f".attnviz-{secrets.token_hex(8)}.part")

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import View
+from attnviz.contract import Loading, View
 from attnviz.tokens import TokenLayout
 from models.locks import lock_of
 from models.preprocess import Recipe, require_input, view_of_input, view_of_picture
@@ -25,6 +25,7 @@ class Fitted(ABC):
     name: str
     image_size: Size
     recipe: Recipe
+    loading: Loading | None
 
     @property
     @abstractmethod
@@ -51,7 +52,8 @@ class Fitted(ABC):
         size = as_size(image_size)
         self.layout(*size)
         same: Any = self  # a dataclass, which this class cannot say
-        resized: Self = replace(same, image_size=size)
+        loading = self.loading and replace(self.loading, image_size=size)
+        resized: Self = replace(same, image_size=size, loading=loading)
         return resized
 
     @property

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout, View
+from attnviz.contract import AttentionSite, Loading, Prediction, Readout, View
 from attnviz.errors import BadOption, UnsupportedModel
 from attnviz.tokens import TokenLayout
 from models.labels import class_names, top_classes
@@ -31,6 +31,7 @@ class OwnViT:
     recipe: Recipe = field(default_factory=Recipe)
     labels: tuple[str, ...] = ()
     """The names of its classes, if they have any."""
+    loading: Loading | None = None
 
     def __post_init__(self) -> None:
         if self.module.input_shape[0] not in (1, 3):

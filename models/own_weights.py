@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from attnviz.contract import Loading
 from models.fitting import require_fit
 from models.own_adapter import OwnViT
 from models.seeds import seeded
@@ -82,9 +83,9 @@ def load(
     """
     trained = TRAINED[name]
     if checkpoint is not None:
-        source = Path(checkpoint).name
-        module = _assemble(trained.build, read_safetensors(checkpoint), source)
-        weights = CHECKPOINT_WORDS.format(source)
+        called = Path(checkpoint).name
+        module = _assemble(trained.build, read_safetensors(checkpoint), called)
+        weights = CHECKPOINT_WORDS.format(called)
     elif not pretrained:
         with seeded(seed):
             module = trained.build()
@@ -97,7 +98,9 @@ def load(
             " checked by SHA-256."
         )
     random = checkpoint is None and not pretrained
-    vit = OwnViT(module.eval().to(device), name, weights, random, labels=LABELS)
+    source = None if checkpoint is None else Path(checkpoint).name
+    loading = Loading(seed=seed if random else None, checkpoint=source)
+    vit = OwnViT(module.eval().to(device), name, weights, random, labels=LABELS, loading=loading)
     return vit if image_size is None else vit.at(image_size)
 
 

@@ -11,7 +11,7 @@ from timm.layers import AttentionPoolLatent, LayerNorm, LayerNorm2d
 from timm.models import get_arch_pretrained_cfgs
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout
+from attnviz.contract import AttentionSite, Loading, Prediction, Readout
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from models.fitted import Fitted
@@ -33,6 +33,7 @@ class TimmViT(Fitted):
     random: bool
     image_size: Size
     recipe: Recipe
+    loading: Loading | None = None
 
     @property
     def any_size(self) -> bool:

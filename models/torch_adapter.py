@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from attnviz.contract import AttentionSite, Prediction, Readout
+from attnviz.contract import AttentionSite, Loading, Prediction, Readout
 from attnviz.errors import BadOption
 from attnviz.tokens import TokenLayout
 from models import (
@@ -58,6 +58,7 @@ class TorchViT(Fitted):
     recipe: Recipe
     plan: Plan
     random: bool = False
+    loading: Loading | None = None
 
     @property
     def any_size(self) -> bool:

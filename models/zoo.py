@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from attnviz.contract import Loading
 from attnviz.errors import BadWeights
 from models import dinov2_small, hub, own_weights
 from models.devices import choose_device
@@ -166,6 +167,10 @@ def load(
         random=checkpoint is None and not pretrained,
         image_size=native_size(module),
         recipe=recipe_of(found.config),
+        loading=Loading(
+            seed=None if pretrained or checkpoint is not None else seed,
+            checkpoint=None if checkpoint is None else Path(checkpoint).name,
+        ),
     )
     return vit if size is None else vit.at(size)
 

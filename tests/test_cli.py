@@ -72,6 +72,17 @@ def test_the_mass_is_outlined_on_request(picture, tmp_path):
     assert "that hold 0.6" in out.read_text("utf-8")
 
 
+def test_a_file_is_replaced_only_if_that_is_said(picture, tmp_path, capsys):
+    out = tmp_path / "map.npz"
+    out.write_bytes(b"mine")
+    words = [str(picture), "-o", str(out), *TINY]
+    for command in ([], ["film"]):
+        assert main([*command, *words]) == 2
+        assert "exists" in capsys.readouterr().err and out.read_bytes() == b"mine"
+    assert main([*words, "--overwrite"]) == 0
+    assert out.read_bytes() != b"mine"
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_each_kind_of_figure(picture, tmp_path, capsys, suffix):
     out = tmp_path / f"figure.{suffix}"
@@ -283,7 +294,7 @@ def test_components_as_colours_take_no_scale(tmp_path, capsys, picture, monkeypa
             assert f"leave --{name} out" in error and error.count("\n") == 1
     assert main([*pca, "--component", "0", "--colormap", "viridis", "--clip", "99"]) == 0
     assert "component: 0; variance explained: " in capsys.readouterr().out
-    assert main([*pca, "--alpha", "1", "--interpolation", "bilinear"]) == 0
+    assert main([*pca, "--overwrite", "--alpha", "1", "--interpolation", "bilinear"]) == 0
     assert "variance explained: " in capsys.readouterr().out
 
 
@@ -378,7 +389,8 @@ def test_an_output_that_is_a_link_is_followed(picture, tmp_path):
         if content:
             real.write_bytes(content)
         link.symlink_to(real)
-        assert main([str(picture), "-o", str(link), *TINY]) == 0
+        replaced = ["--overwrite"] if content else []
+        assert main([str(picture), "-o", str(link), *TINY, *replaced]) == 0
         assert link.is_symlink() and real.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in real.parent.iterdir()] == ["real.png"]
 

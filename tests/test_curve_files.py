@@ -15,13 +15,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from attnviz import curve_paper, paper
+from attnviz import curve_paper, sheet
 from attnviz.curve_figure import BAND, curve_figure
 from attnviz.curve_paper import MAP, RANDOM
 from attnviz.curves import Curves
 from attnviz.errors import BadOption, UnknownName
-from attnviz.paper import PlotPaper
 from attnviz.plot_export import render_curves, save_curves
+from attnviz.venue import PlotPaper
 from tests.test_faithfulness import MADE
 
 CURVES = Curves(**{**MADE, "notes": ("random weights: this map means nothing",)})
@@ -71,7 +71,7 @@ def test_the_band_reaches_from_the_lowest_to_the_highest():
     uneven = replace(CURVES, random=np.array([[1, 0.9, 0], [1, 0.6, 0], [1, 0.0, 0]]))
     *_, band = spec(curve_figure(uneven))["data"]
     assert plain(band["y"]) == [1, 0, 0, 0, 0.9, 1]
-    with matplotlib.style.context(["default", paper.SETTINGS]):
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
         (axes,) = curve_paper._figure(uneven, PlotPaper(**SMALL)).axes
         (drawn,) = axes.collections
     corners = {tuple(corner) for corner in drawn.get_paths()[0].vertices.round(6).tolist()}
@@ -106,7 +106,7 @@ def test_the_caption_can_be_left_out():
 
 
 def test_the_plot_draws_what_was_measured():
-    with matplotlib.style.context(["default", paper.SETTINGS]):
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
         (axes,) = curve_paper._figure(CURVES, PlotPaper(**SMALL)).axes
         lines = {" ".join(line.get_label().split()): line for line in axes.get_lines()}
         (band,) = axes.collections
@@ -124,7 +124,7 @@ def test_the_plot_draws_what_was_measured():
 def test_nothing_is_cut_off(mode, width):
     long = {"score": "probability of class 7 (a very long name of a class, and another) " * 2}
     curves = replace(CURVES, mode=mode, title="A method of a long name", **long)
-    with matplotlib.style.context(["default", paper.SETTINGS]):
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
         figure = curve_paper._figure(curves, PlotPaper(width_mm=width, dpi=100))
         FigureCanvasAgg(figure).draw()
         renderer = figure.canvas.get_renderer()

@@ -21,7 +21,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from attnviz import depth, paper
+from attnviz import depth, paper, sheet
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import (
@@ -35,10 +35,12 @@ from attnviz.export import (
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.paper import LINE, Paper, PlotPaper
+from attnviz.paper import Paper
 from attnviz.plot_export import DEPTH_KINDS, depth_stem, render_depth, render_table, save_depth
 from attnviz.scale import Scale
+from attnviz.sheet import LINE
 from attnviz.typeset import TYPE, text_width, wrap
+from attnviz.venue import PlotPaper
 from tests.test_methods import random_maps, record_of
 
 FACTS = (
@@ -202,7 +204,7 @@ def test_three_components_have_words_with_their_numbers_and_no_bar() -> None:
         assert "red is component 0, 0 to 15; green is component 1, 100 to 1.6e+03;" in text
     assert "dinov2" in with_caption and "dinov2" not in without
     bar, none = (render(made, ".svg", **SMALL).count(b"<image") for made in (heat(), heat(THREE)))
-    assert (bar, none) == (2, 1)
+    assert (bar, none) == (3, 2)  # photograph, cells, bar
 
 
 @pytest.mark.parametrize("kind", RENDERERS)
@@ -264,8 +266,9 @@ LONG = (*FACTS, ("weights", "/a/path/without/a/blank" * 9), ("note", "many words
     ],
 )
 def test_nothing_collides_or_is_cut_off(changes, options) -> None:
-    with matplotlib.style.context(["default", paper.SETTINGS]):
-        figure = paper._figure(heat(**changes), Paper(**{"width_mm": 50.0, "dpi": 100, **options}))
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
+        asked = Paper(**{"width_mm": 50.0, "dpi": 100, **options})
+        figure = paper._board(heat(**changes), asked).drawn("pdf")
         renderer = FigureCanvasAgg(figure).get_renderer()
         texts = [text.get_window_extent(renderer) for text in figure.texts]
         pictures = [axes.get_window_extent(renderer) for axes in figure.axes]
@@ -395,8 +398,8 @@ def test_a_plot_has_units_a_caption_and_a_legend() -> None:
 
 def test_the_dots_and_the_line_lie_at_their_values() -> None:
     made = measured(3, 1)
-    with matplotlib.style.context(["default", paper.SETTINGS]):
-        (axes,) = depth._figure(made, "entropy", PlotPaper(dpi=100)).axes
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
+        (axes,) = depth._figure(made, ["entropy"], PlotPaper(dpi=100)).axes
     line, dots = axes.lines
     values = made["entropy"]
     np.testing.assert_array_equal(dots.get_xdata(), [0, 0, 0, 1])
@@ -409,8 +412,8 @@ def test_the_dots_and_the_line_lie_at_their_values() -> None:
 @pytest.mark.parametrize("options", [{}, {"width_mm": 50.0}, {"width_mm": 183.0}])
 @pytest.mark.parametrize("name", ["distance_renormalised", "relative_entropy", "to_cls"])
 def test_a_plots_text_is_neither_cut_off_nor_covered(name, options) -> None:
-    with matplotlib.style.context(["default", paper.SETTINGS]):
-        figure = depth._figure(measured(*[6] * 24), name, PlotPaper(dpi=100, **options))
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
+        figure = depth._figure(measured(*[6] * 24), [name], PlotPaper(dpi=100, **options))
         FigureCanvasAgg(figure).draw()
         renderer = FigureCanvasAgg(figure).get_renderer()
         (axes,) = figure.axes
@@ -477,13 +480,13 @@ def test_the_same_request_gives_the_same_bytes(kind) -> None:
 
 def test_one_figure_at_a_time(monkeypatch) -> None:
     held = []
-    real = paper._figure
+    real = paper._board
     monkeypatch.setattr(
-        paper, "_figure", lambda *args: held.append(paper._one_at_a_time.locked()) or real(*args)
+        paper, "_board", lambda *args: held.append(sheet._one_at_a_time.locked()) or real(*args)
     )
     render_png(heat(), **SMALL)
     assert held == [True]
-    assert not paper._one_at_a_time.locked()
+    assert not sheet._one_at_a_time.locked()
 
 
 def test_threads_do_not_disturb_each_other() -> None:

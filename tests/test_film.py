@@ -19,14 +19,15 @@ from PIL import Image
 
 import attnviz
 import models
-from attnviz import paper, strip
+from attnviz import sheet, strip
+from attnviz.board import columns_for
 from attnviz.colour import overlay, paletted
 from attnviz.errors import BadOption, UnknownName
 from attnviz.film import FILMED, Film
 from attnviz.film_export import FILM_KINDS, film_stem, render_film
 from attnviz.frames import Frames, runs
 from attnviz.scale import Scale
-from attnviz.strip import FilmPaper, columns_for
+from attnviz.strip import FilmPaper
 from tests.test_export import heat
 from tests.test_methods import random_maps, record_of
 
@@ -345,8 +346,8 @@ def test_scales_of_their_own_stand_above_each_map():
 def test_nothing_collides_and_nothing_is_cut_off(width, size, scale):
     maps = {layer: heat(np.array(((0, 1e-7, 2), (3, 4, layer + 5.123))), size=size) for layer in range(12)}  # fmt: skip
     film = Frames(maps=maps, layers=12)
-    with matplotlib.style.context(["default", paper.SETTINGS]):
-        figure = strip._figure(film, FilmPaper(width_mm=width, dpi=100, scale=scale))
+    with matplotlib.style.context(["default", sheet.SETTINGS]):
+        figure = strip._board(film, FilmPaper(width_mm=width, dpi=100, scale=scale)).drawn("pdf")
         FigureCanvasAgg(figure).draw()
         renderer = figure.canvas.get_renderer()
         texts = [text.get_window_extent(renderer) for text in figure.texts]

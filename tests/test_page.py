@@ -262,7 +262,7 @@ def test_a_shared_scale_that_one_head_sets_says_so_and_offers_the_cut(page, monk
     assert not page.warning
     tiles = np.full((3, 3, 2, 3), 0.01, np.float32)
     tiles[1, 1, 0, 0] = 0.9
-    monkeypatch.setattr("attnviz.ui.observation._tiles", lambda *_: tiles)
+    monkeypatch.setattr("attnviz.ui.observation.tiles_of", lambda *_: tiles)
     cache.observations.clear()
     calm(page.run())
     (warning,) = page.warning

@@ -21,10 +21,10 @@ import models
 from attnviz import export
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.geometry import Geometry
+from attnviz.head_maps import tiles_of
 from attnviz.paper import Paper
 from attnviz.sinks import swallowed_by
 from attnviz.tokens import TokenLayout
-from attnviz.ui.observation import _tiles
 from attnviz.verify import verify
 from attnviz.windows import in_windows
 from models.cells import windows
@@ -352,7 +352,7 @@ def test_timms_own_models_are_verified(name, options):
 def test_the_mosaic_of_stages_is_on_one_grid():
     """Each stage's cells are as large as they are; a stage has no more heads than it has."""
     _, _, record = seen("Swin")
-    tiles = _tiles(record, (5, 9))
+    tiles = tiles_of(record, (5, 9))
     assert tiles.shape == (4, 4, 16, 24)
     assert np.isnan(tiles[:2, 2:]).all() and not np.isnan(tiles[:2, :2]).any()
     last = record.layers[3].rows(2 * 12 + 4)

@@ -44,12 +44,14 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path, monkeypatch, linke
     assert list(tmp_path.iterdir()) == [target]  # and no half file is left
 
 
-def test_a_name_is_taken_by_a_link_that_leads_nowhere_too(tmp_path):
-    link = tmp_path / "link.png"
+def test_a_link_that_leads_nowhere_is_filled_and_one_that_leads_to_a_file_is_not(tmp_path):
+    link, there = tmp_path / "link.png", tmp_path / "there.png"
+    link.symlink_to(there)
     require_free(link)
-    link.symlink_to(tmp_path / "nothing")
+    write_whole(link, b"figure", overwrite=False)
+    assert link.is_symlink() and there.read_bytes() == b"figure"
     with pytest.raises(BadOption, match="exists"):
         require_free(link)
     with pytest.raises(BadOption, match="exists"):
-        write_whole(link, b"figure", overwrite=False)
-    assert not (tmp_path / "nothing").exists()
+        write_whole(link, b"other", overwrite=False)
+    assert there.read_bytes() == b"figure"

@@ -15,12 +15,11 @@ from PIL import Image
 
 from attnviz.colour import bounded, fit_within
 from attnviz.contract import Box
-from attnviz.errors import BadOption, UnknownName
 from attnviz.explain import Explanation, explain
 from attnviz.film import Film, film
+from attnviz.head_maps import tiles_of
 from attnviz.metrics import HeadMetrics, head_metrics
-from attnviz.record import AttentionRecord, LayerAttention
-from attnviz.tokens import Query
+from attnviz.record import AttentionRecord
 from attnviz.ui.live_map import LiveMap, live_map
 from attnviz.ui.memo import Memo
 
@@ -65,7 +64,7 @@ class Observation:
             record,
             _for_screen(record.image),
             Memo(partial(explain, record), MAPS_KEPT, aside="progress"),
-            Memo(partial(_tiles, record), TILES_KEPT),
+            Memo(partial(tiles_of, record), TILES_KEPT),
             Memo(partial(head_metrics, record), TILES_KEPT),
             Memo(partial(film, record), FILMS_KEPT),
             Memo(partial(live_map, record), LIVE_KEPT, aside="going_on"),
@@ -107,34 +106,6 @@ def _for_screen(image: Image.Image) -> Image.Image:
         return image.resize(size, Image.Resampling.BICUBIC)
     size = bounded(fit_within(image.size, SHOWN_SIDE))
     return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
-
-
-def _tiles(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:
-    """Every head's row, on the record's grid; NaN where a layer has no such head or query."""
-    each = [_tile(record, layer, query) for layer in record.layers]
-    heads = max(layer.heads for layer in record.layers)
-    values = np.full((len(each), heads, *record.layout.grid), np.nan, np.float32)
-    for number, tile in enumerate(each):
-        values[number, : len(tile)] = tile
-    values.setflags(write=False)
-    return values
-
-
-def _tile(
-    record: AttentionRecord, layer: LayerAttention, query: Query
-) -> Float[np.ndarray, "head row col"]:
-    geometry = record.geometry(layer)
-    try:
-        rows = layer.rows(geometry.queries.query_tokens(geometry.asked(query, record.layout)))
-    except (BadOption, UnknownName):  # the token does not ask here
-        return np.full((layer.heads, *record.layout.grid), np.nan, np.float32)
-    grid = geometry.keys.to_grid(rows).float().cpu().numpy()
-    down, across = (
-        np.arange(ours) * theirs // ours
-        for ours, theirs in zip(record.layout.grid, geometry.keys.grid, strict=True)
-    )
-    tile: Float[np.ndarray, "head row col"] = grid.take(down, 1).take(across, 2)
-    return tile
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""What a file says so that it can be made again: requests, options, pictures, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from PIL import Image
+
+from attnviz.errors import BadOption
+from attnviz.scale import Scale
+from attnviz.trace import FORMAT, picture_sum, versions
+
+Shown = tuple[Mapping[str, Any] | None, Image.Image | None, str | None]
+"""What it takes to compute one map, its picture, and what that is called."""
+
+
+def again(kind: str, shown: Sequence[Shown], paper: object, **more: Any) -> dict[str, Any]:
+    """What `replay` reads; without the part to repeat where a map takes more than names.
+
+    `kind` is what the file shows: `"map"`, `"film"`, `"row"`, `"heads"` or `"metrics"`; `paper` the
+    record of options that it was drawn with.
+    """
+    said: dict[str, Any] = {"format": FORMAT, "kind": kind, "versions": dict(versions())}
+    maps = []
+    for request, image, name in shown:
+        if image is None or request is None:
+            return said | {"again": None}
+        picture = {"name": name, "sha256": _sum_of(_Held(image))}
+        maps.append({**request, "picture": picture})
+    return said | {"again": {"maps": maps, "options": options_of(paper), **more}}
+
+
+class _Held:
+    """A picture that is known by itself, not by its pixels: to be summed once."""
+
+    def __init__(self, image: Image.Image) -> None:
+        self.image = image
+
+    def __hash__(self) -> int:
+        return id(self.image)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.image is self.image
+
+
+@lru_cache(2)
+def _sum_of(held: _Held) -> str:
+    return picture_sum(held.image)
+
+
+def options_of(paper: Any) -> dict[str, Any]:
+    """The options that are not as usual, in plain values; a venue is its width."""
+    chosen = {
+        each.name: getattr(paper, each.name)
+        for each in fields(paper)
+        if each.name != "venue" and getattr(paper, each.name) != each.default
+    }
+    return {
+        name: {"low": value.low, "high": value.high, "name": value.name}
+        if isinstance(value, Scale)
+        else value
+        for name, value in chosen.items()
+    }
+
+
+def options_from(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, as options are given; BadOption for a scale that is none."""
+    options = dict(plain)
+    scale = options.get("scale")
+    if isinstance(scale, Mapping):
+        try:
+            options["scale"] = Scale(float(scale["low"]), float(scale["high"]), str(scale["name"]))
+        except (KeyError, TypeError, ValueError):
+            raise BadOption(f"A scale has low, high and name; {dict(scale)} came.") from None
+    return options

@@ -1,0 +1,165 @@
+"""Any figure: its bytes as a file of some kind, its manifest, its name, and LaTeX around it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from attnviz import export, film_export, plate_export, plot_export
+from attnviz.errors import unknown
+from attnviz.export import chosen_options
+from attnviz.facts import said
+from attnviz.frames import Frames
+from attnviz.head_maps import HeadMaps
+from attnviz.heatmap import Heatmap
+from attnviz.paper import Paper
+from attnviz.plot_export import MetricPlot
+from attnviz.references import METRICS_CITED, bibtex, keys_of
+from attnviz.row import Row
+from attnviz.strip import FilmPaper
+from attnviz.trace import seal_of
+from attnviz.venue import COLUMN, PlotPaper
+
+Figure = Heatmap | Frames | Row | HeadMaps | MetricPlot
+"""What can be printed."""
+
+
+def kinds_of(figure: Figure) -> tuple[str, ...]:
+    """The suffixes of files that it can be."""
+    if isinstance(figure, Heatmap):
+        return tuple(export.RENDERERS)
+    if isinstance(figure, Frames):
+        return tuple(film_export.FILM_KINDS)
+    return (
+        plot_export.DEPTH_KINDS
+        if isinstance(figure, MetricPlot)
+        else tuple(plate_export.PLATE_KINDS)
+    )
+
+
+def paper_of(figure: Figure, options: Mapping[str, Any]) -> Paper | FilmPaper | PlotPaper:
+    """The options as one record, of the kind that such a figure has."""
+    if isinstance(figure, Frames):
+        return chosen_options(FilmPaper, options)
+    if isinstance(figure, MetricPlot):
+        return chosen_options(PlotPaper, options)
+    return chosen_options(Paper, options)
+
+
+def render(figure: Figure, kind: str, **options: Any) -> bytes:
+    """The bytes of its file; `kind` is a suffix of `kinds_of`."""
+    if isinstance(figure, Heatmap):
+        return export.render(figure, kind, **options)
+    if isinstance(figure, Frames):
+        return film_export.render_film(figure, kind, **options)
+    if isinstance(figure, MetricPlot):
+        return plot_export.render_depth(figure.metrics, figure.names, kind, **options)
+    return plate_export.render_plate(figure, kind, **options)
+
+
+def stem(figure: Figure) -> str:
+    """A file name without suffix that says what is in it."""
+    if isinstance(figure, Heatmap):
+        return export.file_stem(figure)
+    if isinstance(figure, Frames):
+        return film_export.film_stem(figure)
+    if isinstance(figure, MetricPlot):
+        return plot_export.depth_stem(figure.metrics, *figure.names)
+    return plate_export.plate_stem(figure)
+
+
+def manifest(figure: Figure, **options: Any) -> dict[str, Any]:
+    """What its files say of themselves, as plain values without their seal."""
+    paper = paper_of(figure, options)
+    if isinstance(figure, Heatmap) and isinstance(paper, Paper):
+        return export.manifest(figure, paper)
+    if isinstance(figure, Frames) and isinstance(paper, FilmPaper):
+        return film_export.manifest(figure, paper)
+    if isinstance(figure, MetricPlot) and isinstance(paper, PlotPaper):
+        return plot_export.depth_manifest(figure, paper)
+    if isinstance(figure, Row | HeadMaps) and isinstance(paper, Paper):
+        return plate_export.manifest_of(figure, paper)
+    raise unknown("figure", type(figure).__name__, ("map", "film", "row", "heads", "metrics"))
+
+
+def manifest_json(figure: Figure, kind: str, content: bytes, **options: Any) -> str:
+    """The text of manifest.json beside a file: what that says, and the file's own checksum."""
+    file = {"kind": kind, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    told = {**manifest(figure, **options), "file": file}
+    return json.dumps({**told, "seal": seal_of(told)}, ensure_ascii=False, indent=1) + "\n"
+
+
+def keys(figure: Figure) -> list[str]:
+    """BibTeX keys of the papers that its methods are from."""
+    if isinstance(figure, MetricPlot):
+        return list(METRICS_CITED)
+    if isinstance(figure, HeadMaps):
+        return keys_of(["attention"])
+    heats = {
+        Heatmap: lambda each: [each],
+        Frames: lambda each: [*each.maps.values()],
+        Row: lambda each: [*each.heats],
+    }
+    (found,) = [make(figure) for kind, make in heats.items() if isinstance(figure, kind)]
+    asked = [heat.request["method"] for heat in found if heat.request]
+    return keys_of(dict.fromkeys(asked))
+
+
+def latex(figure: Figure, name: str, **options: Any) -> str:
+    """A figure environment around the file `name`, its caption the figure's own words.
+
+    The papers that its methods are from are cited; `references` has their entries.
+    """
+    width = getattr(paper_of(figure, options), "width_mm")  # noqa: B009
+    star = "*" if width > 1.2 * COLUMN else ""
+    words = escaped("; ".join(_said(figure)))
+    cited = f"~\\cite{{{','.join(keys(figure))}}}" if keys(figure) else ""
+    label = re.sub("[^a-z0-9]+", "-", name.rpartition(".")[0].lower()).strip("-")
+    return "\n".join(
+        [
+            f"\\begin{{figure{star}}}",
+            "  \\centering",
+            f"  \\includegraphics[width={width:g}mm]{{{name}}}",
+            f"  \\caption{{{words[:1].upper()}{words[1:]}{cited}.}}",
+            f"  \\label{{fig:{label or 'attnviz'}}}",
+            f"\\end{{figure{star}}}",
+            "",
+        ]
+    )
+
+
+def _said(figure: Figure) -> list[str]:
+    """Title, facts and notes in words."""
+    if isinstance(figure, MetricPlot):
+        title, facts, notes = figure.title, figure.metrics.facts, figure.metrics.notes
+    else:
+        title, facts, notes = figure.title, figure.facts, figure.notes
+    return [*said(title, facts), *notes]
+
+
+def references(figure: Figure) -> str:
+    """BibTeX of the papers that its methods are from."""
+    return bibtex(keys(figure))
+
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "×": r"\(\times\)",
+    "→": r"\(\to\)",
+    "≤": r"\(\leq\)",
+    "≥": r"\(\geq\)",
+    "−": r"\(-\)",
+    "∂": r"\(\partial\)",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+"""What LaTeX reads otherwise."""
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX prints it; what cannot be printed is a blank."""
+    return "".join(SPECIAL.get(sign, sign if sign.isprintable() else " ") for sign in text)

@@ -1,0 +1,103 @@
+"""The printed grid of layers × heads: whole dots a patch, layers downwards, heads across."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attnviz.board import bar_numbers
+from attnviz.colour import colour_bar
+from attnviz.errors import BadOption
+from attnviz.head_maps import HeadMaps
+from attnviz.mosaic import mosaic, tiles_there
+from attnviz.paper import Paper
+from attnviz.scale import Scale
+from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
+from attnviz.typeset import text_width, wrap
+
+TALLEST_MM = 220.0
+"""All layers together are made smaller rather than higher than this."""
+
+EVERY = 9.0
+"""Points that the numbers of two neighbours are apart, at least."""
+
+
+def draw_heads(maps: HeadMaps, paper: Paper, *, kind: str, manifest: str) -> bytes:
+    """The grid as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside.
+
+    `scale` is `"own"`, each head its own, `"shared"` or a ready one. Raises BadOption for options
+    that are of a map over a picture.
+    """
+    for name, value in (("interpolation", "nearest"), ("mass", None), ("original", False)):
+        if getattr(paper, name) != value:
+            raise BadOption(f"The grid of heads has no {name}: leave it out.")
+    fonts = printable_facts(maps.facts)[1]
+    return printed(
+        lambda: _figure(maps, paper), kind, paper.dpi, maps.summary, manifest, fonts=fonts
+    )
+
+
+def _figure(maps: HeadMaps, paper: Paper) -> Figure:
+    points = paper.dpi / 72
+    gap, step, bar = (round(length * points) for length in (GAP, LINE, BAR))
+    layers, heads, rows, cols = maps.values.shape
+    width = round(paper.width_mm / 25.4 * paper.dpi)
+    beside = round((text_width(str(layers - 1)) + text_width("layer ")) * points) + gap
+    room = width - 2 * gap - beside
+    between = max(1, round(points))
+    tallest = round(TALLEST_MM / 25.4 * paper.dpi)
+    patch = min((room // heads - between) // cols, (tallest // layers - between) // rows)
+    side = max(heads * (cols * max(1, patch) + between), layers * (rows * max(1, patch) + between))
+    laid = mosaic(
+        maps.values,
+        scale=paper.scale,
+        colormap=paper.colormap,
+        clip=paper.clip,
+        max_side=side,
+        gap=between,
+    )
+    wide, high = laid.image.size
+    if wide > room:
+        raise BadOption(
+            f"{heads} heads of {cols} patches do not fit into {paper.width_mm:g} mm at"
+            f" {paper.dpi} dpi. Give a larger width_mm or dpi."
+        )
+    caption = maps.caption(printable_facts(maps.facts)[0]) if paper.caption else []
+    lines = [line for text in caption for line in wrap(text, (width - 2 * gap) / points)]
+    said = wrap(_said(maps, laid.scale), (width - 2 * gap) / points)
+    bar_top = gap + step + high + gap
+    said_top = bar_top + (0 if laid.scale is None else bar + step)
+    caption_top = said_top + step * len(said) + (gap if lines else 0)
+    sheet = Sheet(Figure(), width, caption_top + step * len(lines) + gap, paper.dpi)
+    left, top = gap + beside, gap + step
+    sheet.image(laid.image, left, top, wide, high)
+    cell_high, cell_wide = laid.cell
+    for head in _marked(heads, cell_wide / points):
+        name = f"head {head}" if head == 0 and cell_wide / points > 24 else str(head)
+        sheet.text(left + head * cell_wide + cell_wide // 2, gap, name, "center")
+    for layer in _marked(layers, cell_high / points):
+        name = f"layer {layer}" if layer == 0 else str(layer)
+        middle = top + layer * cell_high + (cell_high - step) // 2
+        sheet.text(left - gap // 2, middle, name, "right")
+    if laid.scale is not None:
+        sheet.image(colour_bar(laid.scale, paper.colormap), gap, bar_top, width - 2 * gap, bar)
+        every = maps.values[tiles_there(maps.values)]
+        for place, text in bar_numbers(laid.scale, every, (width - 2 * gap) / points):
+            align = {0.0: "left", 1.0: "right"}.get(place, "center")
+            sheet.text(gap + round((width - 2 * gap) * place), bar_top + bar, text, align)
+    for number, text in enumerate(said):
+        sheet.text(width // 2, said_top + step * number, text, "center")
+    for number, text in enumerate(lines):
+        sheet.text(gap, caption_top + step * number, text, "left")
+    return sheet.figure
+
+
+def _marked(count: int, apart: float) -> range:
+    """Which of `count` neighbours, `apart` points each, have their number written."""
+    return range(0, count, max(1, int(np.ceil(EVERY / apart))))
+
+
+def _said(maps: HeadMaps, scale: Scale | None) -> str:
+    if scale is not None:
+        return f"{maps.unit}, {scale.name}, one scale for all heads"
+    return f"{maps.unit}, each head from its lowest value (dark) to its highest (bright)"

@@ -1,0 +1,127 @@
+"""`python -m attnviz plate`: several maps on one figure, or head metrics against depth."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from attnviz.colour import COLORMAPS
+from attnviz.errors import BadOption, unknown
+from attnviz.explain import explain
+from attnviz.export import chosen_options
+from attnviz.heatmap import INTERPOLATIONS
+from attnviz.methods import METHODS
+from attnviz.metrics import head_metrics
+from attnviz.paper import Paper
+from attnviz.paper_flags import add_paper
+from attnviz.plate_export import plan_plate
+from attnviz.plates import Beside, HeadGrid, beside, heads
+from attnviz.plot_export import DEPTH_KINDS, MetricPlot
+from attnviz.record import AttentionRecord
+from attnviz.scale import SCALES
+from attnviz.tokens import Query
+from attnviz.venue import PlotPaper
+from attnviz.writing import checked_target
+
+NAME = "plate"
+
+SHOWN = {
+    "methods": "the maps of several methods beside each other",
+    "models": "the same map of several models",
+    "heads": "the map of every head, layers downwards and heads across",
+    "metrics": "what heads do, in numbers, against depth",
+}
+
+EXAMPLES = """\
+examples:
+  python -m attnviz plate cat.jpg -o methods.pdf --show methods \\
+      --methods attention,rollout,value_weighted --original --letters --venue page
+      a row of methods beside the picture, two columns wide
+  python -m attnviz plate cat.jpg -o models.pdf --show models --models dinov2-small,digits
+      one method, several models
+  python -m attnviz plate cat.jpg -o heads.png --show heads --scale shared --venue cvpr-wide
+      every head's map, equal colours for equal values
+  python -m attnviz plate cat.jpg -o depth.pdf --show metrics --metrics entropy,distance
+      head metrics against depth
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What this command has instead of the options for drawing one map."""
+    parser.prog += f" {NAME}"
+    parser.description = "Draw several maps on one figure, or head metrics against depth."
+    parser.epilog = EXAMPLES
+    add = parser.add_argument_group("what is shown").add_argument
+    shown = "; ".join(f"{name}: {words}" for name, words in SHOWN.items())
+    add("--show", choices=SHOWN, required=True, help=shown)
+    add("--methods", metavar="A,B", help="of a row of methods, in its order")
+    add("--models", metavar="A,B", help="of a row of models, in its order")
+    add("--metrics", metavar="A,B", help="of a plot (entropy)")
+    add = parser.add_argument_group("the drawing").add_argument
+    of = {field.name: field.default for field in fields(Paper)}
+    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
+    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
+    scale = f"range of each map's colours, or one shared by all ({of['scale']})"
+    add("--scale", choices=(*SCALES, "shared"), help=scale)
+    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
+    add("--clip", type=float, help=clip)
+    smooth = f"between patches ({of['interpolation']}: one value a patch)"
+    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    outlined = "outline the fewest patches that hold this share of each map, such as 0.6 (off)"
+    add("--mass", type=float, help=outlined)
+    add_paper(add, of)
+
+
+def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
+    """Where it is written; what is wrong with that, or asked for in vain, is known before."""
+    for flag in ("methods", "models", "metrics"):
+        if getattr(given, flag) is not None and given.show != flag:
+            raise BadOption(f"--{flag} is of --show {flag}: leave it out of --show {given.show}.")
+    for flag in ("methods", "models"):
+        if given.show == flag and getattr(given, flag) is None:
+            raise BadOption(f"--show {flag} needs --{flag} A,B: name those to be shown.")
+    for method in methods_of(given):
+        if method not in METHODS:
+            raise unknown("method", method, METHODS)
+    if given.show == "metrics":
+        chosen_options(PlotPaper, drawing)
+        return checked_target(given.output, DEPTH_KINDS, overwrite=True)
+    return plan_plate(given.output, **drawing)[0]
+
+
+def names_in(text: str | None, usual: str) -> list[str]:
+    """Names that are written with commas between them."""
+    return [name.strip() for name in (text or usual).split(",") if name.strip()]
+
+
+def methods_of(given: argparse.Namespace) -> list[str]:
+    """The methods that are shown."""
+    return names_in(given.methods, given.method) if given.show == "methods" else [given.method]
+
+
+def make(
+    given: argparse.Namespace,
+    record_of: Callable[[str], AttentionRecord],
+    query: Query | None,
+    asked: Mapping[str, Any],
+) -> Beside | HeadGrid | MetricPlot:
+    """What is shown; `record_of` observes the picture by a model's name."""
+    picture = Path(given.picture).name
+    names = names_in(given.models, given.model) if given.show == "models" else [given.model]
+    records = [record_of(name) for name in names]
+    first = records[0]
+    if given.show == "metrics":
+        metrics = head_metrics(first).named(picture)
+        return MetricPlot(metrics, tuple(names_in(given.metrics, "entropy")))
+    if given.show == "heads":
+        return heads(first, query=query).named(picture)
+    heats = []
+    for record in records:
+        for method in methods_of(given):
+            own = METHODS[method].options
+            options = {name: value for name, value in asked.items() if name in own}
+            heats.append(explain(record, method, query=query, **options).named(picture))
+    return beside(heats, [] if given.show == "models" else [heat.title for heat in heats])

@@ -1,0 +1,53 @@
+"""Several maps on one figure: any of them beside each other, or every head's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from attnviz import head_maps, plate_export
+from attnviz.errors import BadOption
+from attnviz.heatmap import Heatmap
+from attnviz.record import AttentionRecord
+from attnviz.row import Row
+from attnviz.tokens import Query
+
+
+class Beside(Row):
+    """Maps beside each other that can save themselves."""
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
+        return plate_export.save_plate(self, path, **options)
+
+
+class HeadGrid(head_maps.HeadMaps):
+    """Every head's map, which can save themselves."""
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
+        return plate_export.save_plate(self, path, **options)
+
+
+def beside(heats: Sequence[Heatmap], names: Sequence[str] = ()) -> Beside:
+    """Maps as the panels of one figure: of several methods, models, pictures or queries.
+
+    `names` stand above them; if left out, what tells the maps apart. Raises BadOption for no maps,
+    or for other names than maps.
+    """
+    for heat in heats:
+        if not isinstance(heat, Heatmap):
+            raise BadOption(f"Maps that explain gave are put in a row; {type(heat).__name__} came.")
+    return Beside(tuple(heats), tuple(names))
+
+
+def heads(record: AttentionRecord, *, query: Query | None = None) -> HeadGrid:
+    """What a query attends to in every head of every layer, as one figure.
+
+    Raises UnknownName for a query that does not exist, BadOption for one that asks in no layer.
+    """
+    made = head_maps.head_maps(record, query=query)
+    return HeadGrid(**{each.name: getattr(made, each.name) for each in fields(made)})

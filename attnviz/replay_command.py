@@ -1,0 +1,89 @@
+"""`python -m attnviz replay`: a figure made again from its manifest, byte for byte."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import models
+from attnviz.contract import LoadedViT
+from attnviz.errors import BadOption
+from attnviz.figure import kinds_of, render
+from attnviz.images import open_image
+from attnviz.remake import LARGEST, drawing_of, read_manifest, remake, require_versions
+from attnviz.writing import checked_target, require_free, write_whole
+
+KINDS = (".png", ".svg", ".pdf", ".npz", ".gif", ".webp")
+
+
+def replay_command(arguments: Sequence[str]) -> None:
+    """Make a figure again; raises what is wrong with the manifest, the pictures or the place."""
+    parser = argparse.ArgumentParser(
+        prog="python -m attnviz replay",
+        description="Make a figure again from the manifest beside it, byte for byte.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("manifest", help="the manifest.json that --manifest wrote")
+    add("pictures", nargs="+", metavar="picture", help="the picture, or all of them in any order")
+    add("-o", "--output", required=True, metavar="FILE", help=f"one of {', '.join(KINDS)}")
+    add("--overwrite", action="store_true", help="replace the file if it exists already")
+    add("--checkpoint", metavar="FILE", help="the weights, where they were a file of your own")
+    nearly = "draw it although versions differ, or its bytes come out otherwise"
+    add("--nearly", action="store_true", help=nearly)
+    given = parser.parse_args(arguments)
+    target = checked_target(given.output, KINDS, overwrite=True)
+    said = read_manifest(_read(Path(given.manifest)), given.manifest)
+    if not given.nearly:
+        require_versions(said)
+    if not given.overwrite:
+        require_free(target)
+    pictures = [open_image(path) for path in given.pictures]
+
+    def load(origin: Mapping[str, Any]) -> LoadedViT:
+        return _load(origin, given.checkpoint)
+
+    figure = remake(said, pictures, load)
+    kind = target.suffix.lower()
+    if kind not in kinds_of(figure):
+        raise BadOption(
+            f"This figure can be {', '.join(kinds_of(figure))}; {target.name!r} ends in {kind}."
+        )
+    content = render(figure, kind, **drawing_of(said))
+    file = said.get("file") or {}
+    same = file.get("sha256") == hashlib.sha256(content).hexdigest()
+    if kind == file.get("kind") and not same and not given.nearly:
+        raise BadOption(
+            "The figure came out with other bytes, though pictures, weights and versions are the"
+            " same: the processor may round otherwise. Say --nearly to have it all the same."
+        )
+    write_whole(target, content, overwrite=given.overwrite)
+    print(f"{target}: {figure.summary}" + ("; the same bytes as then" if same else ""))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadOption(f"{path} can't be read: {why}. Give the manifest.json.") from error
+
+
+def _load(origin: Mapping[str, Any], checkpoint: str | None) -> LoadedViT:
+    """The model as it was loaded; raises BadOption where its file of weights has to be given."""
+    named = origin["checkpoint"]
+    if named is not None and checkpoint is None:
+        raise BadOption(f"The weights were a file, {named}: give it as --checkpoint FILE.")
+    size = origin["image_size"]
+    return models.load(
+        origin["model"],
+        pretrained=origin["seed"] is None,
+        seed=origin["seed"] or 0,
+        checkpoint=checkpoint if named is not None else None,
+        image_size=None if size is None else (size[0], size[1]),
+        device=origin["device"],
+    )

@@ -1,0 +1,163 @@
+"""Maps beside each other on paper: methods, models, pictures or queries, told apart by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attnviz.board import Bar, Board, Panel, columns_for, letter_of
+from attnviz.errors import BadOption
+from attnviz.facts import Facts, said, with_notes
+from attnviz.heatmap import Heatmap, shared_scale
+from attnviz.legend import legend
+from attnviz.paper import ORIGINAL, Paper, notes_on
+from attnviz.scale import Scale
+from attnviz.sheet import printable_facts, printed
+
+TALLEST_MM = 220.0
+"""All lines of maps together are made narrower rather than higher than this."""
+
+TOLD = ("method", "model", "picture", "layer", "head", "direction", "query", "target", "component")
+"""Facts that tell maps apart, where all have them and they differ; `NAMED` make a name at most."""
+
+NAMED = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Several maps, each with a name; raises BadOption for none, or for other names than maps."""
+
+    heats: tuple[Heatmap, ...]
+    names: tuple[str, ...] = ()
+    """What stands above each; if left out, what tells them apart."""
+
+    def __post_init__(self) -> None:
+        """Name them, and check that there is something to show."""
+        object.__setattr__(self, "heats", tuple(self.heats))
+        if not self.heats:
+            raise BadOption("A row needs at least one map; none came.")
+        names = tuple(self.names) or _told_apart(self.heats)
+        if len(names) != len(self.heats):
+            raise BadOption(
+                f"Each map has one name; {len(names)} names came for {len(self.heats)} maps."
+            )
+        object.__setattr__(self, "names", names)
+
+    @property
+    def facts(self) -> Facts:
+        """What is true of every map."""
+        every = [frozenset(heat.facts) for heat in self.heats]
+        return tuple(fact for fact in self.heats[0].facts if all(fact in each for each in every))
+
+    @property
+    def title(self) -> str:
+        """The method, where all maps are of one; else the names of all."""
+        titles = dict.fromkeys(heat.title for heat in self.heats)
+        return next(iter(titles)) if len(titles) == 1 else ", ".join(self.names)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Each warning once, with the names of the maps that it is of, if not of all."""
+        told: dict[str, list[str]] = {}
+        for name, heat in zip(self.names, self.heats, strict=True):
+            for note in heat.notes:
+                told.setdefault(note, []).append(name)
+        return tuple(
+            note if len(of) == len(self.heats) else f"{', '.join(of)}: {note}"
+            for note, of in told.items()
+        )
+
+    @property
+    def summary(self) -> str:
+        """What it shows in one line."""
+        return "; ".join(said(self.title, self.facts))
+
+
+def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
+    """The facts in which maps differ, or their numbers where they differ in none."""
+    every = [dict(heat.facts) | {"method": heat.title} for heat in heats]
+    telling = [
+        name
+        for name in TOLD
+        if all(name in each for each in every) and len({each[name] for each in every}) > 1
+    ][:NAMED]
+    names = [", ".join(_short(name, each[name]) for name in telling) for each in every]
+    if len(set(names)) < len(names) or not all(names):
+        return tuple(f"map {letter_of(number)}" for number in range(len(names)))
+    return tuple(names)
+
+
+def _short(name: str, value: str) -> str:
+    """A fact as a name says it: a layer without how many there are."""
+    value = value.partition(" (of ")[0]
+    return f"{name} {value}" if name in ("layer", "head", "component") else value
+
+
+def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
+    """The row as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside.
+
+    `scale` is `"own"` or `"zero"`, each map's own with a bar of its own; `"shared"`, or a ready
+    one, of all: then there is one bar.
+    """
+    fonts = printable_facts(tuple(fact for heat in row.heats for fact in heat.facts))[1]
+    board = board_of_row(row, paper)
+    return printed(lambda: board.drawn(kind), kind, paper.dpi, row.summary, manifest, fonts=fonts)
+
+
+def common_scale(row: Row, paper: Paper) -> Scale | None:
+    """The scale of all maps, if they share one; raises BadOption where they can't."""
+    if isinstance(paper.scale, Scale):
+        shared_scale(row.heats)  # refused for maps in different units
+        return paper.scale
+    return shared_scale(row.heats, clip=paper.clip) if paper.scale == "shared" else None
+
+
+def board_of_row(row: Row, paper: Paper) -> Board:
+    """Panels in as many lines as it takes."""
+    shared = common_scale(row, paper)
+    panels, pictures = [], []
+    for name, heat in zip(row.names, row.heats, strict=True):
+        if paper.original and heat.image not in pictures:
+            pictures.append(heat.image)
+            panels.append(Panel(image=heat.image, above=(heat.fact("picture") or ORIGINAL,)))
+        panels.append(_panel(name, heat, paper, shared))
+    if paper.original and len(pictures) == 1:
+        panels[0] = replace(panels[0], above=(ORIGINAL,))
+    texts: list[str] = []
+    if paper.caption:
+        facts = printable_facts(row.facts)[0]
+        told = [*said(row.title, facts), f"opacity {paper.alpha:g}"]
+        texts = [*with_notes(told, row.notes), *notes_on(row.heats)]
+    bar = None
+    if shared is not None:
+        smoothed = paper.interpolation
+        words = legend(row.heats[0], scale=shared, interpolation=smoothed)[1]
+        bar = Bar(said=words, scale=shared)
+    return Board(
+        panels=tuple(panels),
+        columns=columns_for(len(panels), paper.width_mm),
+        bar=bar,
+        caption=tuple(texts),
+        letters=paper.letters,
+        width_mm=paper.width_mm,
+        dpi=paper.dpi,
+        tallest_mm=TALLEST_MM,
+        alpha=paper.alpha,
+        colormap=paper.colormap,
+        interpolation=paper.interpolation,
+    )
+
+
+def _panel(name: str, heat: Heatmap, paper: Paper, shared: Scale | None) -> Panel:
+    """One map with its own bar, unless all have one."""
+    mask = paper.mask(heat)
+    own: dict[str, Any] = {"interpolation": paper.interpolation}
+    if not heat.in_colour:
+        own |= {"colormap": paper.colormap, "scale": paper.scale, "clip": paper.clip}
+    if shared is not None:
+        return Panel(image=heat.image, heat=heat, scale=shared, mask=mask, above=(name,))
+    scale, words = legend(heat, **own)
+    bar = Bar(said=words, scale=scale, values=None if scale is None else heat.drawn)
+    drawn = scale if scale is not None else "own"
+    return Panel(image=heat.image, heat=heat, scale=drawn, mask=mask, above=(name,), bar=bar)

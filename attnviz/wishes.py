@@ -1,0 +1,65 @@
+"""What the command line asks of methods, checked before a model runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from attnviz.arguments import options_of_methods
+from attnviz.errors import BadOption
+from attnviz.methods import METHODS
+
+
+def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any]:
+    """The methods' options that were given; raises BadOption for contradictions."""
+    if given.random and given.checkpoint:
+        raise BadOption("--random and --checkpoint came: give one of them.")
+    if given.seed is not None and not given.random:
+        raise BadOption("--seed is of random weights: give --random with it.")
+    if not 0 <= (given.seed or 0) < 2**63:
+        raise BadOption(f"A seed is a whole number from 0 to 2^63 - 1; {given.seed} came.")
+    asked = {
+        name: getattr(given, name)
+        for name in options_of_methods()
+        if getattr(given, name, None) is not None
+    }
+    _require_target(given, methods)
+    own = {name: option for method in methods for name, option in METHODS[method].options.items()}
+    for name in asked:
+        if name not in own:
+            flags = ", ".join(f"--{each.replace('_', '-')}" for each in own)
+            raise BadOption(
+                f"--method {', '.join(methods)} has no --{name.replace('_', '-')}; it has {flags}."
+            )
+    settled = {name: option.default for name, option in own.items()} | asked
+    if len(methods) == 1 and METHODS[methods[0]].in_colour(settled):
+        _refuse_scales(given, methods[0])
+    return asked
+
+
+def _refuse_scales(given: argparse.Namespace, method: str) -> None:
+    """Red, green and blue have scales of their own, and no palette."""
+    for name in ("colormap", "scale", "clip"):
+        if getattr(given, name, None) is not None:  # the test of a map has none of them
+            raise BadOption(
+                f"--method {method} mixes its components as red, green and blue, each from"
+                f" its lowest to its highest value: leave --{name} out, or choose one with"
+                " --component."
+            )
+
+
+def _require_target(given: argparse.Namespace, methods: Sequence[str]) -> None:
+    """A target where a method needs one, and only there."""
+    came = [given.target, given.similar_to]
+    if None not in came:
+        raise BadOption("--target and --similar-to came: give one of them.")
+    needing = [method for method in methods if METHODS[method].needs_gradient]
+    if needing:
+        if came == [None, None]:
+            raise BadOption(
+                f"--method {needing[0]} explains a target: give one, as --target predicted,"
+                " --target CLASS, or --similar-to cls, ROW,COL or another PICTURE."
+            )
+    elif came != [None, None] and "mode" not in given:  # a test watches it for any method
+        raise BadOption(f"--method {methods[0]} has no use for a target: leave it out.")

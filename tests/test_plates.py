@@ -1,0 +1,242 @@
+"""Several maps on one figure: names, scales, bars, the grid of heads, plots beside each other."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from io import BytesIO, StringIO
+
+import numpy as np
+import pytest
+from matplotlib import style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+import attnviz
+from attnviz import depth, sheet
+from attnviz.colour import overlay
+from attnviz.errors import BadOption, UnknownName
+from attnviz.figure import escaped, keys, latex, references
+from attnviz.head_maps import head_maps
+from attnviz.methods import METHODS
+from attnviz.metrics import head_metrics
+from attnviz.mosaic import mosaic
+from attnviz.paper import Paper
+from attnviz.plate_export import PLATE_KINDS, plate_stem, render_cells, render_plate
+from attnviz.plot_export import MetricPlot, render_depth
+from attnviz.references import CITED, ENTRIES, bibtex
+from attnviz.row import Row, board_of_row
+from attnviz.venue import PlotPaper
+from tests.test_board import images_of
+from tests.test_export import heat, svg_text
+from tests.test_methods import random_maps, record_of
+
+CELLS = ((0, 1, 2), (3, 4, 50))
+
+
+def row(**changes) -> Row:
+    """Attention and rollout of one picture, in two units."""
+    other = {
+        "title": "Attention rollout",
+        "unit": "share of rollout",
+        "facts": (("model", "dinov2-small"),),
+    }
+    return Row(**{"heats": (heat(), heat(np.array(CELLS) * 2, **other)), **changes})  # fmt: skip
+
+
+def test_maps_are_named_by_what_tells_them_apart():
+    assert row().names == ("Attention", "Attention rollout")
+    named = heat(facts=(("model", "a"), ("layer", "1")))
+    assert Row((named, replace(named, facts=(("model", "b"), ("layer", "1"))))).names == ("a", "b")
+    assert Row((named, replace(named, facts=(("model", "b"), ("layer", "2"))))).names == ("a, layer 1", "b, layer 2")  # fmt: skip
+    assert Row((named, named)).names == ("map a", "map b")
+    assert Row((named, named), ("one", "two")).names == ("one", "two")
+
+
+def test_what_they_share_is_said_once_and_warnings_name_their_maps():
+    first, second = row().heats
+    made = Row((replace(first, notes=("odd", "both")), replace(second, notes=("both",))))
+    assert made.facts == (("model", "dinov2-small"),)
+    assert made.notes == ("Attention: odd", "both")
+    text = svg_text(render_plate(made, ".svg"))
+    assert text.count("model: dinov2-small") == 1 and "Note: Attention: odd" in text
+    assert "Note" not in svg_text(render_plate(made, ".svg", caption=False))
+
+
+def test_the_row_holds_every_overlay_pixel_for_pixel():
+    made = row()
+    drawn = Image.open(BytesIO(render_plate(made, ".png", width_mm=76.2, dpi=100)))
+    # 300 pixels: margins and the gap of 6, so two maps of 141 × 94 below a line of 11.
+    for number, one in enumerate(made.heats):
+        left = 6 + 147 * number
+        printed = drawn.convert("RGB").crop((left, 17, left + 141, 111))
+        np.testing.assert_array_equal(printed, overlay(one, size=(141, 94)))
+
+
+def test_each_map_has_its_own_bar_or_all_have_one():
+    own = board_of_row(row(), Paper())
+    assert own.bar is None
+    assert [(each.bar.scale.low, each.bar.scale.high) for each in own.panels] == [(0, 50), (0, 100)]
+    alike = Row((heat(), heat(np.array(CELLS) * 2)), ("a", "b"))
+    shared = board_of_row(alike, Paper(scale="shared"))
+    assert (shared.bar.scale.low, shared.bar.scale.high) == (0, 100)
+    assert all(each.bar is None and each.scale == shared.bar.scale for each in shared.panels)
+    with pytest.raises(BadOption, match="share a scale need one unit"):
+        render_plate(row(), ".png", scale="shared")
+
+
+def test_the_picture_alone_comes_first_and_once():
+    first, second = row().heats
+    others = Row((first, replace(second, image=Image.new("RGB", (30, 20)))))
+    panels = board_of_row(others, Paper(original=True)).panels
+    assert [each.heat is None for each in panels] == [True, False, True, False]
+    same = Row((first, replace(second, image=first.image)))
+    panels = board_of_row(same, Paper(original=True)).panels
+    assert [each.above for each in panels] == [("picture",), ("Attention",), ("Attention rollout",)]
+
+
+def test_three_components_stand_beside_one():
+    three = heat(np.arange(18).reshape(2, 3, 3), title="Feature PCA", unit="score")
+    text = svg_text(render_plate(Row((heat(), three)), ".svg", colormap="viridis", clip=90.0))
+    assert "red is component 0" in text and "clipped at percentiles" in text
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "two", "three")])
+def test_rows_that_are_none(names):
+    with pytest.raises(BadOption, match="Each map has one name"):
+        row(names=names)
+    with pytest.raises(BadOption, match="at least one map"):
+        Row(())
+    with pytest.raises(BadOption, match="str came"):
+        attnviz.beside(["heat"])
+
+
+# --- every head ---------------------------------------------------------------------------------
+
+
+def small_record():
+    return record_of([*random_maps(2, 3, 7), random_maps(1, 2, 7)[0]], ("cls",), (2, 3))
+
+
+def test_every_head_is_where_its_number_says():
+    made = head_maps(small_record())
+    assert made.values.shape == (3, 3, 2, 3)
+    assert np.isnan(made.values[2, 2]).all() and not np.isnan(made.values[2, 1]).any()
+    record = small_record()
+    for layer, head in ((0, 2), (1, 0), (2, 1)):
+        alone = attnviz.explain(record, "attention", layer=layer, head=head)
+        np.testing.assert_array_equal(made.values[layer, head], alone.values)
+
+
+@pytest.mark.parametrize("scale", ["own", "shared"])
+def test_the_grid_is_the_mosaic_of_all_heads(scale):
+    made = head_maps(small_record())
+    drawn, *bar = images_of(render_plate(made, ".svg", scale=scale, width_mm=76.2, dpi=100))
+    assert drawn.width > 240 and len(bar) == (scale == "shared")
+    expected = mosaic(made.values, scale=scale, max_side=max(drawn.size), gap=1).image
+    np.testing.assert_array_equal(drawn.convert("RGB"), expected)
+
+
+def test_heads_say_what_they_show_and_have_no_photograph():
+    made = attnviz.heads(small_record()).named("a cat.jpg")
+    text = svg_text(render_plate(made, ".svg"))
+    for words in ("head 0", "layer 0", "2", "attention weight, each head from its lowest", "query: class token"):  # fmt: skip
+        assert words in text
+    assert "one scale for all heads" in svg_text(render_plate(made, ".svg", scale="shared"))
+    assert plate_stem(made) == "a-cat_by-hand_attention-of-every-head_query-class-token"
+    for option in ({"original": True}, {"mass": 0.5}, {"interpolation": "bilinear"}):
+        with pytest.raises(BadOption, match="The grid of heads has no"):
+            render_plate(made, ".png", **option)
+
+
+def test_cells_are_a_table():
+    made = head_maps(small_record())
+    lines = [*csv.reader(StringIO(render_cells(made).decode()))]
+    assert lines[0] == ["layer", "head", "row", "col", "value"]
+    assert len(lines) == 1 + 8 * 6
+    assert lines[1][:4] == ["0", "0", "0", "0"]
+    assert np.float32(lines[-1][4]) == made.values[2, 1, 1, 2] and lines[-1][:4] == ["2", "1", "1", "2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PLATE_KINDS)
+def test_the_same_plate_is_the_same_bytes(kind, tmp_path):
+    for made in (attnviz.beside(row().heats), attnviz.heads(small_record())):
+        options = {"width_mm": 60.0, "dpi": 80}
+        content = render_plate(made, kind, **options)
+        assert content == render_plate(made, kind, **options)
+        assert made.save(tmp_path / f"a{kind}", **options).read_bytes() == content
+        if kind == ".npz":
+            with np.load(BytesIO(content)) as saved:
+                assert json.loads(str(saved["manifest"]))["made_by"] == "attnviz"
+                assert ("values" in saved) == (made.title == "Attention of every head")
+
+
+# --- plots beside each other --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [89.0, 183.0])
+def test_plots_beside_each_other_have_room_and_letters(width):
+    metrics = head_metrics(record_of(random_maps(12, 3, 7), ("cls",), (2, 3)))
+    names = ["entropy", "distance_renormalised", "to_cls"]
+    with style.context(["default", sheet.SETTINGS]):
+        figure = depth._figure(metrics, names, PlotPaper(width_mm=width, dpi=100, letters=True))
+        FigureCanvasAgg(figure).draw()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        whole = [axes.get_tightbbox(renderer) for axes in figure.axes]
+        letters = [axes.texts[0] for axes in figure.axes]
+        legends = [axes.get_legend().get_window_extent(renderer) for axes in figure.axes]
+        boxes = [each.get_window_extent(renderer) for each in letters]
+    assert [each.get_text() for each in letters] == ["a", "b", "c"]
+    assert len({round(box.y1) for box in whole}) == (3 if width < 100 else 1)
+    for letter, legend in zip(boxes, legends, strict=True):
+        assert letter.x1 <= legend.x0
+    for number, box in enumerate(whole):
+        assert box.x0 >= -0.5 and box.x1 <= figure.bbox.x1 + 0.5
+        assert not any(box.overlaps(other) for other in whole[number + 1 :])
+
+
+def test_a_plot_of_several_metrics_says_them_all():
+    metrics = head_metrics(small_record())
+    content = render_depth(metrics, ["entropy", "agreement"], ".svg")
+    assert "Attention entropy; Head agreement" in svg_text(content)
+    with pytest.raises(UnknownName, match="entropi"):
+        MetricPlot(metrics, ("entropi",))
+    with pytest.raises(BadOption, match="at least one metric"):
+        MetricPlot(metrics, ())
+
+
+# --- LaTeX --------------------------------------------------------------------------------------
+
+
+def test_every_method_cites_the_papers_that_it_names():
+    assert set(CITED) == set(METHODS)
+    for name, cited in CITED.items():
+        for key in cited:
+            author, year = key.rstrip("abcdefghijklmnopqrstuvwxyz0123456789"), ENTRIES[key]
+            assert author == ""
+            first = year.split("{", 2)[2].split(",")[0]
+            assert first in METHODS[name].source, name
+    assert ENTRIES.keys() >= {key for cited in CITED.values() for key in cited}
+
+
+def test_entries_are_whole():
+    for key, entry in ENTRIES.items():
+        assert entry.startswith("@") and f"{{{key}," in entry
+        assert entry.count("{") == entry.count("}")
+    assert bibtex(["amir2021deep", "oquab2023dinov2"]).count("@misc") == 2
+
+
+def test_latex_is_a_figure_with_a_caption():
+    asked = {"method": "rollout"}
+    made = replace(heat(), request=asked, facts=(("picture", "50%_a&b.jpg"), ("input", "3 × 4")))
+    said = latex(made, "fig_1.pdf", width_mm=89.0)
+    assert said.splitlines()[0] == r"\begin{figure}" and said.splitlines()[-1] == r"\end{figure}"
+    assert r"\includegraphics[width=89mm]{fig_1.pdf}" in said
+    assert r"picture: 50\%\_a\&b.jpg; input: 3 \(\times\) 4~\cite{abnar2020quantifying}." in said
+    assert latex(made, "a.pdf", venue="page").startswith(r"\begin{figure*}")
+    assert keys(row()) == [] and "\\cite" not in latex(row(), "a.pdf")
+    assert "Dosovitskiy" in references(MetricPlot(head_metrics(small_record()), ("entropy",)))
+    assert escaped("a\\b{c}$~^#\x00") == (
+        r"a\textbackslash{}b\{c\}\$\textasciitilde{}\textasciicircum{}\# "
+    )

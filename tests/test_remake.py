@@ -1,0 +1,244 @@
+"""A figure is made again from its manifest, byte for byte, or it is said why not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from conftest import small_vit
+from PIL import Image
+
+import attnviz
+import models
+from attnviz import trace
+from attnviz.__main__ import main
+from attnviz.again import options_from, options_of
+from attnviz.errors import BadOption
+from attnviz.paper import Paper
+from attnviz.scale import Scale
+from attnviz.strip import FilmPaper
+from attnviz.trace import picture_sum, seal_of, versions, weights_sum
+
+TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "64x96", "--dpi", "80"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two pictures, and a figure with its manifest."""
+    place = tmp_path_factory.mktemp("remake")
+    for number, name in enumerate(("picture", "other")):
+        pixels = np.random.default_rng(number).integers(0, 256, (60, 90, 3), np.uint8)
+        Image.fromarray(pixels).save(place / f"{name}.png")
+    words = [str(place / "picture.png"), "-o", str(place / "figure.pdf")]
+    assert main([*words, *TINY, "--query", "1,2", "--manifest", str(place / "m.json")]) == 0
+    return place
+
+
+def replayed(folder, out, *words, manifest="m.json", pictures=("picture.png",)):
+    places = [str(folder / name) for name in pictures]
+    return main(["replay", str(folder / manifest), *places, "-o", str(out), *words])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.svg", ["--method", "rollout", "--discard-ratio", "0.3", "--mass", "0.6", "--letters"]),
+        ("b.png", ["--method", "relevance", "--similar-to", "1,2", "--venue", "cvpr", "--original"]),
+        ("c.npz", ["--method", "legrad", "--target", "predicted", "--clip", "90"]),
+        ("d.gif", ["film", "--width-px", "160", "--scale", "shared"]),
+        ("e.pdf", ["film", "--head", "1", "--no-caption"]),
+        ("f.pdf", ["plate", "--show", "methods", "--methods", "attention,pca", "--original"]),
+        ("g.png", ["plate", "--show", "heads", "--query", "1,2"]),
+        ("h.svg", ["plate", "--show", "metrics", "--metrics", "entropy,to_cls"]),
+    ],
+)  # fmt: skip
+def test_every_kind_of_figure_comes_again_byte_for_byte(folder, tmp_path, capsys, name, words):
+    command = [words.pop(0)] if words[0] in ("film", "plate") else []
+    out, manifest = tmp_path / name, tmp_path / "manifest.json"
+    picture = str(folder / "picture.png")
+    assert (
+        main([*command, picture, "-o", str(out), *TINY, *words, "--manifest", str(manifest)]) == 0
+    )
+    shutil.copy(folder / "picture.png", tmp_path / "renamed.png")  # its name is in the manifest
+    again = tmp_path / f"again{out.suffix}"
+    assert replayed(tmp_path, again, manifest="manifest.json", pictures=["renamed.png"]) == 0
+    assert again.read_bytes() == out.read_bytes()
+    assert "the same bytes as then" in capsys.readouterr().out
+
+
+def test_two_pictures_come_in_any_order(folder, tmp_path):
+    out, manifest = tmp_path / "a.pdf", tmp_path / "m.json"
+    words = ["--method", "gradcam", "--similar-to", str(folder / "other.png"), *TINY]
+    picture = str(folder / "picture.png")
+    assert main([picture, "-o", str(out), *words, "--manifest", str(manifest)]) == 0
+    for order in (("picture.png", "other.png"), ("other.png", "picture.png")):
+        places = [str(folder / name) for name in order]
+        again = tmp_path / f"{order[0]}.pdf"
+        assert main(["replay", str(manifest), *places, "-o", str(again)]) == 0
+        assert again.read_bytes() == out.read_bytes()
+    assert main(["replay", str(manifest), picture, "-o", str(tmp_path / "none.pdf")]) == 2
+
+
+def edited(folder, name, change, *, sealed=False):
+    said = json.loads((folder / "m.json").read_text("utf-8"))
+    change(said)
+    if sealed:
+        said["seal"] = seal_of(said)
+    (folder / name).write_text(json.dumps(said), "utf-8")
+    return name
+
+
+def method(said):
+    said["again"]["maps"][0]["method"] = "rollout"
+
+
+def torch_of_old(said):
+    said["versions"]["torch"] = "1.0"
+
+
+def weights(said):
+    said["again"]["maps"][0]["from"]["weights_sha256"] = "0" * 64
+
+
+def format_two(said):
+    said["format"] = 2
+
+
+def by_hand(said):
+    said["again"] = None
+
+
+@pytest.mark.parametrize(
+    ("change", "sealed", "says"),
+    [
+        (method, False, "was edited since it was written"),
+        (torch_of_old, True, "made with torch 1.0 (here"),
+        (weights, True, "The weights of vit_tiny_patch16_224 are not those of the figure"),
+        (format_two, True, "a manifest of format 2, and 1 is read here"),
+        (by_hand, True, "takes more than names to compute"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_one_sentence(folder, tmp_path, capsys, change, sealed, says):  # fmt: skip
+    name = edited(folder, f"{change.__name__}.json", change, sealed=sealed)
+    out = tmp_path / "out.pdf"
+    assert replayed(folder, out, manifest=name) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1 and not out.exists()
+
+
+def test_other_versions_can_be_had_all_the_same(folder, tmp_path):
+    name = edited(folder, "old.json", torch_of_old, sealed=True)
+    out = tmp_path / "out.svg"
+    assert replayed(folder, out, "--nearly", manifest=name) == 0 and out.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"made_by": "attnviz"}'])  # fmt: skip
+def test_what_is_no_manifest_is_refused(folder, tmp_path, capsys, content):
+    (tmp_path / "m.json").write_bytes(content)
+    places = [str(tmp_path / "m.json"), str(folder / "picture.png"), "-o", str(tmp_path / "o.pdf")]
+    assert main(["replay", *places]) == 2
+    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "o.pdf").exists()
+
+
+def test_a_picture_that_changed_is_told(folder, tmp_path, capsys):
+    out = tmp_path / "out.pdf"
+    assert replayed(folder, out, pictures=["other.png"]) == 2
+    assert "it has changed since, or is another one" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_places_are_checked_too(folder, tmp_path, capsys):
+    (tmp_path / "there.pdf").write_bytes(b"mine")
+    for name, says in (("there.pdf", "exists"), ("a.bmp", "ends in .bmp"), ("a.gif", "This figure can be")):  # fmt: skip
+        assert replayed(folder, tmp_path / name) == 2
+        assert says in capsys.readouterr().err
+    assert (tmp_path / "there.pdf").read_bytes() == b"mine"
+    assert main(["replay", str(tmp_path), "p.png", "-o", str(tmp_path / "o.pdf")]) == 2
+    assert "can't be read" in capsys.readouterr().err
+
+
+def test_manifest_latex_and_bibtex_are_written_beside_the_figure_or_nothing_is(folder, tmp_path, capsys):  # fmt: skip
+    words = [str(folder / "picture.png"), "-o", str(tmp_path / "a.pdf"), *TINY, "--latex"]
+    (tmp_path / "f.bib").write_text("mine")
+    assert main([*words, str(tmp_path / "f.tex")]) == 2
+    assert "f.bib exists" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["f.bib"]
+    assert main([*words, str(tmp_path / "g.tex")]) == 0
+    assert r"\cite{vaswani2017attention}" in (tmp_path / "g.tex").read_text("utf-8")
+    assert (tmp_path / "g.bib").read_text("utf-8").startswith("@inproceedings{vaswani2017attention")
+    assert main([*words, str(tmp_path / "f.txt")]) == 2
+
+
+# --- what is in it ------------------------------------------------------------------------------
+
+
+def test_the_manifest_says_all_and_the_files_own_metadata_too(folder):
+    said = json.loads((folder / "m.json").read_text("utf-8"))
+    (shown,) = said["again"]["maps"]
+    assert shown["query"] == [1, 2] and shown["method"] == "attention"
+    assert shown["options"]["layer"] == 11
+    vit = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
+    assert shown["from"]["weights_sha256"] == weights_sum(vit.module)
+    assert (shown["from"]["seed"], shown["from"]["image_size"]) == (0, [64, 96])
+    image = attnviz.open_image(folder / "picture.png")
+    assert shown["picture"] == {"name": "picture.png", "sha256": picture_sum(image)}
+    assert said["box"] == [0.0, 0.0, 90.0, 60.0] and said["versions"] == versions()
+    pdf = (folder / "figure.pdf").read_bytes()
+    assert said["file"]["bytes"] == len(pdf)
+    inside = pdf.replace(b"\\", b"")
+    assert b"weights_sha256" in inside or "weights_sha256".encode("utf-16-be") in pdf
+
+
+def test_the_versions_name_this_project(monkeypatch):
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    assert versions()["attnviz"] == project["project"]["version"]
+    assert versions()["torch"] == torch.__version__.partition("+")[0]
+
+
+def test_weights_are_summed_anew_once_one_changes():
+    vit = small_vit()
+    first = weights_sum(vit.module)
+    assert weights_sum(vit.module) == first
+    with torch.no_grad():
+        next(vit.module.parameters()).add_(1e-3)
+    assert weights_sum(vit.module) != first
+    half = small_vit().module.to(torch.bfloat16)
+    assert len({weights_sum(half), weights_sum(small_vit().module), first}) == 2
+
+
+def test_pictures_are_summed_by_size_and_pixels():
+    flat = np.arange(24, dtype=np.uint8)
+    wide, high = (Image.fromarray(flat.reshape(shape)) for shape in ((2, 4, 3), (4, 2, 3)))
+    assert picture_sum(wide) != picture_sum(high)
+    assert picture_sum(wide) == picture_sum(wide.copy())
+
+
+def test_a_module_of_ones_own_and_a_tensor_cannot_be_named():
+    record = attnviz.observe(small_vit(), Image.new("RGB", (40, 24)))
+    assert record.origin is None and attnviz.explain(record).request is None
+    vit = models.load("digits")
+    assert attnviz.observe(vit, Image.new("RGB", (32, 32))).origin["model"] == "digits"
+    assert attnviz.observe(vit, torch.zeros(1, 1, 32, 32)).origin is None
+
+
+@pytest.mark.parametrize(
+    "paper",
+    [Paper(), Paper(venue="cvpr", clip=90.0), Paper(scale=Scale(0.1, 0.3, "mine"), letters=True),
+     FilmPaper(columns=3, seconds=0.25)],
+)  # fmt: skip
+def test_options_come_back_from_plain_values(paper):
+    plain = json.loads(json.dumps(options_of(paper)))
+    assert replace(paper, venue=None) == type(paper)(**options_from(plain))
+
+
+def test_a_scale_that_is_none_is_refused():
+    with pytest.raises(BadOption, match="low, high and name"):
+        options_from({"scale": {"low": "x"}})
+    assert trace.FORMAT == 1
