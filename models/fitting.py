@@ -12,6 +12,7 @@ from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_
 from torch import Tensor, nn
 
 from attnviz.errors import BadWeights
+from models.weights import named
 
 Rename = Callable[[dict[str, Tensor], nn.Module], dict[str, Tensor]]
 """timm's filter of a family: (tensors, module) → the tensors under the module's names."""
@@ -125,8 +126,8 @@ def _by(
         return {name: tensor.contiguous() for name, tensor in tensors.items()}
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise BadWeights(
-            f"timm cannot read the tensors of {source} as weights of this model ({error}). Give the"
-            " name of the model that they were made for."
+            f"timm cannot read the tensors of {source} as weights of this model"
+            f" ({str(error)[:200]}). Give the name of the model that they were made for."
         ) from error
 
 
@@ -137,7 +138,7 @@ def _require_patch(module: VisionTransformer, state: Mapping[str, Tensor], sourc
         kernel = name.endswith(("patch_embed.proj.weight", "visual.conv1.weight"))
         if kernel and tensor.ndim == 4 and tuple(tensor.shape[2:]) != expected:
             raise BadWeights(
-                f"{source} does not fit the model: {name} has patches of"
+                f"{source} does not fit the model: {named(name)} has patches of"
                 f" {tensor.shape[2]} × {tensor.shape[3]} pixels, expected"
                 f" {expected[0]} × {expected[1]}. Give the name of a model with that patch size."
             )
@@ -171,7 +172,7 @@ def require_fit(module: nn.Module, tensors: Mapping[str, Tensor], source: str) -
     """
     own = module.state_dict()
     shapes = {
-        name: f"{name} {tuple(tensor.shape)}, expected {tuple(own[name].shape)}"
+        name: f"{named(name)} {tuple(tensor.shape)}, expected {tuple(own[name].shape)}"
         for name, tensor in tensors.items()
         if name in own and own[name].shape != tensor.shape
     }
@@ -179,7 +180,7 @@ def require_fit(module: nn.Module, tensors: Mapping[str, Tensor], source: str) -
         f"{fault}: {_first(names)}"
         for fault, names in (
             ("missing", [name for name in own if name not in tensors]),
-            ("left over", [name for name in tensors if name not in own]),
+            ("left over", [named(name) for name in tensors if name not in own]),
             ("of another shape", list(shapes.values())),
         )
         if names

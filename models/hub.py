@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from threading import Thread
@@ -41,11 +42,33 @@ CAUSES = {
 def fetch(repo: str) -> Path:
     """The safetensors file of a hub repository, `owner/name` or `owner/name@revision`.
 
-    A file in the hub's local cache is used as it is. `HF_HUB_OFFLINE=1` allows nothing else.
+    A file in the hub's local cache is used without asking; `HF_HUB_OFFLINE=1` allows nothing else.
+    Either way its SHA-256 sum has to be the one that the hub named it by.
 
     Raises:
-        BadWeights: the hub cannot be reached, or has no such file for us.
+        BadWeights: the hub cannot be reached or has no such file for us, or the file is damaged.
     """
+    return _as_fetched(_find(repo), repo)
+
+
+def _as_fetched(path: Path, repo: str) -> Path:
+    """The same file, unless it has changed: the cache calls a large one by its SHA-256 sum."""
+    expected = path.resolve().name
+    if not re.fullmatch("[0-9a-f]{64}", expected):
+        return path  # put there by hand, or small: nobody said what it was
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise BadWeights(
+            f"The file of {repo} in the hub's local cache is damaged: its SHA-256 sum is {found};"
+            f" expected {expected}.",
+            f"Remove {path.resolve()}, and it is fetched again.",
+        )
+    return path
+
+
+def _find(repo: str) -> Path:
+    """Where the cache has it, now or already."""
     repo, _, revision = repo.partition("@")
     version = revision or None
     cached = try_to_load_from_cache(repo, FILE, revision=version)
@@ -82,6 +105,8 @@ def _in_words(error: Exception) -> str:
     for kind, words in CAUSES.items():
         if re.search(kind, text, re.IGNORECASE):
             return words
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror  # without the path, which is the host's own business
     first = str(error).strip().partition("\n")[0].rstrip(".")
     return re.sub(r"^\[Errno -?\d+\] ", "", first) or type(error).__name__
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -15,6 +18,15 @@ from attnviz.errors import BadWeights
 CHECKPOINT_WORDS = "Your checkpoint {}."
 RANDOM_WORDS = "Random weights (seed {}): nothing was learned, and the maps mean nothing."
 """What a loaded model says of its weights: with the file's name, with the seed."""
+
+MOST_HEADER = 4 * 2**20
+"""Bytes of a header, for some 60 000 tensors: ten times those of any model that has a map."""
+
+MOST_SIDES = 8
+"""Of a tensor's shape. torch computes with up to 64, and no model has more than 5."""
+
+READ = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""Kinds of numbers that are read. Others are a quantised file's, whose scales would be missing."""
 
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How the files of `torch.save` begin: a zip archive, or a bare pickle."""
@@ -33,7 +45,8 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
         raise BadWeights(f"{path} is not a file. Give the path of a safetensors file.")
     try:
         with path.open("rb") as file:
-            start = file.read(4)
+            start = file.read(8)
+            _check_header(file.read(min(MOST_HEADER, _length(start))), _length(start), path)
         with safe_open(path, framework="pt") as stored:
             # Copies, so that nothing that happens to the file later reaches the model.
             names = list(stored.keys())
@@ -48,16 +61,45 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
         raise BadWeights(
             _pickle_message(path.name)
             if start.startswith(PICKLES)
-            else f"{path.name} is not a whole safetensors file ({error}). Give one, or fetch it"
-            " again."
+            else f"{path.name} is not a whole safetensors file ({str(error)[:200]}). Give one, or"
+            " fetch it again."
         ) from error
     for name, tensor in state.items():
         if not torch.isfinite(tensor).all():
             raise BadWeights(
-                f"The tensor {name} in {path.name} holds NaN or infinity: the file is damaged, or"
-                " the training diverged."
+                f"The tensor {named(name)} in {path.name} holds NaN or infinity: the file is"
+                " damaged, or the training diverged."
             )
     return state
+
+
+def named(tensor: str) -> str:
+    """A tensor's name in a sentence: as it is, unless it is odd or long."""
+    return re.sub(r"[^\w.:/-]", "?", tensor)[:80]
+
+
+def _length(start: bytes) -> int:
+    """How long a file's header is, as its first 8 bytes say."""
+    return int.from_bytes(start, "little")
+
+
+def _check_header(header: bytes, length: int, path: Path) -> None:
+    """Refuse what takes long to read or can be read in two ways; the library refuses the rest."""
+
+    def once(pairs: list[tuple[str, object]]) -> None:
+        names = {name for name, _ in pairs}
+        if len(names) < len(pairs):
+            raise BadWeights(
+                f"{path.name} has two tensors of one name. Give a file in which each has its own."
+            )
+
+    if MOST_HEADER < length <= path.stat().st_size:
+        raise BadWeights(
+            f"{path.name} has a header of {length / 2**20:.0f} MB; expected at most"
+            f" {MOST_HEADER // 2**20}. Give the file of one model, without a long description."
+        )
+    with suppress(ValueError, RecursionError):
+        json.loads(header, object_pairs_hook=once)
 
 
 def read_checked(path: Path, sha256: str, *, way_out: str, of: str = "") -> bytes:
@@ -70,7 +112,8 @@ def read_checked(path: Path, sha256: str, *, way_out: str, of: str = "") -> byte
         content = path.read_bytes()
     except OSError as error:
         raise BadWeights(
-            f"The weights {path} cannot be read: {error.strerror}.", way_out
+            f"The weights {path.name}{of} cannot be read: {error.strerror}.",
+            f"They should lie at {path}. {way_out}",
         ) from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
@@ -83,16 +126,19 @@ def read_checked(path: Path, sha256: str, *, way_out: str, of: str = "") -> byte
 
 
 def _number(tensor: Tensor, name: str, source: str) -> Tensor:
-    """A copy in float32; whole numbers are a quantised file's, whose scales would be missing.
-
-    But for what a batch norm counts in training, which nothing is computed from.
-    """
+    """A copy in float32, but for what a batch norm counts: nothing is computed from that."""
     if name.endswith("num_batches_tracked") and not tensor.ndim:
         return tensor.clone()
-    if not tensor.is_floating_point():
+    if tensor.dtype not in READ:
         raise BadWeights(
-            f"The tensor {name} in {source} is {str(tensor.dtype).removeprefix('torch.')}, not"
-            " floating point: quantised weights are not read. Give the file they were made from."
+            f"The tensor {named(name)} in {source} is {str(tensor.dtype).removeprefix('torch.')},"
+            " not floating point of 16 bits or more: quantised weights are not read. Give the file"
+            " they were made from."
+        )
+    if tensor.ndim > MOST_SIDES:
+        raise BadWeights(
+            f"The tensor {named(name)} in {source} has {tensor.ndim} sides; expected at most"
+            f" {MOST_SIDES}: the file is damaged."
         )
     return tensor.to(torch.float32, copy=True)
 

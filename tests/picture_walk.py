@@ -1,6 +1,7 @@
 """Opens each of many files in a process of its own, and measures it: time, memory, what is printed.
 
-`walk` starts one Python, which loads the pictures' part of attnviz alone and forks for each file.
+`walk` starts one Python, which loads what it needs (for pictures, their part of attnviz alone) and
+forks for each file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Seen:
     """What came of one file."""
 
     outcome: str
-    """`opened`, `refused` (a `BadImage`), `raised` (anything else), or `died`."""
+    """`opened`, `refused` (by an `AttnVizError`), `raised` (anything else), or `died`."""
     message: str = ""
     size: tuple[int, int] = (0, 0)
     mode: str = ""
@@ -51,10 +52,10 @@ class Seen:
     """What went to stdout and stderr."""
 
 
-def walk(jobs: Mapping[str, Job]) -> dict[str, Seen]:
-    """Job by job, in one child process."""
+def walk(jobs: Mapping[str, Job], kind: str = "picture") -> dict[str, Seen]:
+    """Job by job, in one child process; the kind is one of `OPENERS`."""
     asked = json.dumps([vars(job) for job in jobs.values()])
-    command = [sys.executable, __file__]
+    command = [sys.executable, __file__, kind]
     done = subprocess.run(
         command,
         input=asked,
@@ -75,18 +76,31 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _open(job: Job) -> dict[str, Any]:
-    """In the forked process."""
-    from attnviz.errors import BadImage
+def _picture(job: Job) -> dict[str, Any]:
     from attnviz.images import open_image
 
-    source = job.path if job.by_path else Path(job.path).read_bytes()
+    image = open_image(job.path if job.by_path else Path(job.path).read_bytes())
+    colours = [image.getpixel(tuple(place)) for place in job.places]
+    return {"size": image.size, "mode": image.mode, "colours": colours}
+
+
+def _weights(job: Job) -> dict[str, Any]:
+    from models.weights import read_safetensors
+
+    return {"size": (len(read_safetensors(job.path)), 0)}
+
+
+OPENERS = {"picture": _picture, "weights": _weights}
+
+
+def _open(job: Job, kind: str) -> dict[str, Any]:
+    """In the forked process."""
+    from attnviz.errors import AttnVizError
+
     before, started = status("VmRSS"), os.times()
     try:
-        image = open_image(source)
-        colours = [image.getpixel(tuple(place)) for place in job.places]
-        seen = {"outcome": "opened", "size": image.size, "mode": image.mode, "colours": colours}
-    except BadImage as error:
+        seen = {"outcome": "opened", **OPENERS[kind](job)}
+    except AttnVizError as error:
         seen = {"outcome": "refused", "message": str(error)}
     except BaseException as error:
         seen = {"outcome": "raised", "message": repr(error)}
@@ -101,14 +115,14 @@ def status(name: str) -> int:
     return int(status.split(f"{name}:")[1].split()[0])
 
 
-def _apart(job: Job) -> dict[str, Any]:
+def _apart(job: Job, kind: str) -> dict[str, Any]:
     """The same in a fork, with what it prints."""
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as answer:
         if not (child := os.fork()):
             os.dup2(printed.fileno(), 1)
             os.dup2(printed.fileno(), 2)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-            answer.write(json.dumps(_open(job)).encode())
+            answer.write(json.dumps(_open(job, kind)).encode())
             answer.flush()
             sys.stderr.flush()
             os._exit(0)
@@ -121,20 +135,24 @@ def _apart(job: Job) -> dict[str, Any]:
         return {**json.loads(answer.read()), "printed": said}
 
 
-def main() -> None:
+def main(kind: str) -> None:
     """In the child process: the jobs are on stdin, what came of them goes to stdout."""
-    package = types.ModuleType("attnviz")  # the pictures alone, without torch
-    package.__path__ = [str(ROOT / "attnviz")]
-    sys.modules["attnviz"] = package
-    from attnviz.images import open_image
-    from attnviz.images.quiet import hush
+    if kind == "picture":
+        package = types.ModuleType("attnviz")  # the pictures alone, without torch
+        package.__path__ = [str(ROOT / "attnviz")]
+        sys.modules["attnviz"] = package
+        from attnviz.images.quiet import hush
 
-    hush()
-    open_image(ROOT / "samples" / "digit-3.png")  # what is loaded once
+        hush()
+        known = ROOT / "samples" / "digit-3.png"
+    else:
+        sys.path.insert(0, str(ROOT))
+        known = ROOT / "models" / "trained" / "digits.safetensors"
+    OPENERS[kind](Job(str(known)))  # what is loaded once
     for asked in json.load(sys.stdin):
-        print(json.dumps(_apart(Job(**asked))), flush=True)
+        print(json.dumps(_apart(Job(**asked), kind)), flush=True)
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    main()
+    main(sys.argv[1])

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import struct
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -487,6 +488,34 @@ def test_weights_from_the_hub_are_fetched_once(served):
     assert asked == []
 
 
+def blob_of(cache):
+    """The file itself, which the cache calls by its SHA-256 sum."""
+    (blob,) = (path for path in cache.rglob("blobs/*") if re.fullmatch("[0-9a-f]{64}", path.name))
+    return blob
+
+
+@pytest.mark.parametrize("place", [0, 9, -1])
+def test_a_damaged_file_of_the_local_cache_is_said_and_not_used(served, cache, monkeypatch, place):
+    _, module = served
+    models.load("test_vit")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    blob = blob_of(cache)
+    sound = blob.read_bytes()
+    damaged = bytearray(sound)
+    damaged[place] ^= 1
+    blob.write_bytes(damaged)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.zoo.read_safetensors", lambda path: pytest.fail("read"))
+        with pytest.raises(BadWeights, match="is damaged") as caught:
+            models.load("test_vit")
+    assert hashlib.sha256(damaged).hexdigest() in caught.value.reason
+    assert blob.name in caught.value.reason
+    assert str(cache) not in caught.value.reason  # the page says no more than this
+    assert f"Remove {blob}" in str(caught.value)
+    blob.write_bytes(sound)
+    assert torch.equal(models.load("test_vit").module.head.weight, module.head.weight)
+
+
 def test_no_pickle_is_asked_for_where_the_hub_has_no_safetensors(served):
     asked, _ = served
     with pytest.raises(BadWeights, match=r"no model\.safetensors.*checkpoint="):
@@ -541,6 +570,7 @@ def test_the_local_cache_needs_no_network(monkeypatch, cache, tmp_path):
         (OSError(101, "Network is unreachable"), "it can't be reached"),
         (TimeoutError("The read operation timed out"), "it did not answer in time"),
         (OSError(5, "Strange"), "hub: Strange."),
+        (OSError(28, "No space left on device", "/srv/cache/x"), "hub: No space left on device."),
         (RuntimeError(), "hub: RuntimeError."),
     ],
 )

@@ -62,7 +62,7 @@ def one_of(values: Collection[str]) -> Callable[[str], str]:
 
 def _number(low: float, high: float) -> Callable[[str], float]:
     def read(text: str) -> float:
-        if not re.fullmatch(r"\d+(\.\d+)?", text) or not low <= float(text) <= high:
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or not low <= float(text) <= high:
             raise ValueError(text)
         return float(text)
 
@@ -71,7 +71,7 @@ def _number(low: float, high: float) -> Callable[[str], float]:
 
 def _count(most: int = 9999) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not re.fullmatch(r"\d{1,5}", text) or int(text) > most:
+        if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > most:
             raise ValueError(text)
         return int(text)
 
@@ -191,19 +191,19 @@ set by a link."""
 
 def query_of(text: str) -> Query:
     """A patch as row-column, or a token's name; whether there is such a one is seen later."""
-    if re.fullmatch(r"\d{1,4}-\d{1,4}", text):
+    if re.fullmatch(r"[0-9]{1,4}-[0-9]{1,4}", text):
         return _pair(text)
-    if not re.fullmatch(r"[a-z]{1,9}\d{0,3}", text):
+    if not re.fullmatch(r"[a-z]{1,9}[0-9]{0,3}", text):
         raise ValueError(text)
     return text
 
 
 def target_of(text: str) -> Wish | None:
     """A target as its kind and what it names; "" for none."""
+    if not text:
+        return None
     kind, _, what = text.partition("-")
     match kind:
-        case "":
-            return None
         case "class":
             return "class", _count(99_999)(what)
         case "token":

@@ -33,6 +33,9 @@ from attnviz.ui.views import methods_shown
 LONGEST = 120
 """Characters of a value; no name is longer."""
 
+MOST = 5
+"""Notes that are shown; of more there is only the number."""
+
 DEFAULT = "default"
 """In place of a query: the model's own."""
 
@@ -115,7 +118,9 @@ def show_notes() -> None:
             " again), so another is shown"
         )
     if notes := state.get("link/notes"):
-        st.info(f"Of the address that you came by: {'; '.join(notes)}.", icon=":material/link:")
+        more = [f"and {len(notes) - MOST} more"] if notes[MOST:] else []
+        said = "; ".join([*notes[:MOST], *more])
+        st.info(f"Of the address that you came by: {said}.", icon=":material/link:")
 
 
 def write_ahead() -> None:

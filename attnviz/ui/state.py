@@ -151,9 +151,19 @@ def note_shown(name: str, value: object) -> None:
     st.session_state[f"{name}/shown"] = number, value
 
 
+LONGEST = 120
+"""Letters of a stranger's text that are shown."""
+
+
 def verbatim(text: str) -> str:
-    """A stranger's text, a file's name say, so that none of it is read as Markdown."""
-    return f"`{text.replace('`', chr(39))}`"
+    """A stranger's text, a file's name say, so that none of it is read as Markdown.
+
+    On one line, since an empty one would end what is verbatim, and without signs that cannot be
+    seen, which turn the order of letters about.
+    """
+    seen = "".join(sign if sign.isprintable() else " " for sign in text.replace("`", "'"))
+    short = seen if len(seen) <= LONGEST else f"{seen[:LONGEST]}…"
+    return f"`{short.strip() or ' '}`"
 
 
 def plain(text: str) -> str:
