@@ -25,6 +25,7 @@ from attnviz.methods import METHODS
 from attnviz.metrics import METRICS, HeadMetrics, head_metrics
 from attnviz.plates import Beside, HeadGrid, beside, heads
 from attnviz.record import AttentionRecord, LayerAttention
+from attnviz.record_file import load_record
 from attnviz.sinks import Sink, find_sinks, swallowed_by
 from attnviz.target import similarity_to
 from attnviz.tokens import TokenLayout
@@ -61,6 +62,7 @@ __all__ = [
     "find_sinks",
     "head_metrics",
     "heads",
+    "load_record",
     "mass_mask",
     "mutual_matches",
     "observe",

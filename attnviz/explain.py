@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,38 +13,23 @@ from jaxtyping import Bool
 from PIL import Image
 from torch import Tensor
 
-from attnviz import capture, colour, export
+from attnviz import capture
 from attnviz.contract import Box, LoadedViT, Progress, View, as_fit
 from attnviz.errors import BadOption, unknown
+from attnviz.explanation import Explanation as Explanation
 from attnviz.facts import Facts
 from attnviz.geometry import Geometry, Share
-from attnviz.heatmap import Heatmap, meets
+from attnviz.heatmap import meets
 from attnviz.images import open_image
-from attnviz.mass import mass_mask
 from attnviz.methods import METHODS, Method
 from attnviz.methods.options import settle
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
+from attnviz.record_file import Observed
 from attnviz.target import Similarity, Target, require_target
 from attnviz.tokens import Query, TokenLayout
 from attnviz.trace import origin_of, picture_sum, plain_query
 from attnviz.verify import verify_once
-
-
-class Explanation(Heatmap):
-    """A heatmap that can draw itself."""
-
-    def overlay(self, **options: Any) -> Image.Image:
-        """The map over the original picture, at its size; options as in `colour.overlay`."""
-        return colour.overlay(self, **options)
-
-    def mask(self, mass: float = 0.6) -> Image.Image:
-        """The fewest patches that hold that share of the map, white on black, the same size."""
-        return colour.mask_image(self, mass_mask(self.values, mass).kept)
-
-    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg, .pdf or .npz; options as in `export.save`."""
-        return export.save(self, path, **options)
 
 
 def observe(
@@ -57,7 +40,7 @@ def observe(
     keep: str = "auto",
     fit: str = "crop",
     progress: Progress | None = None,
-) -> AttentionRecord:
+) -> Observed:
     """Run the model once on a picture, or on a ready tensor (1, channel, height, width).
 
     Args:
@@ -103,12 +86,12 @@ def record_of(
     layout: TokenLayout,
     seen: capture.Pass,
     origin: Mapping[str, Any] | None = None,
-) -> AttentionRecord:
+) -> Observed:
     """What a pass of one picture left behind, with where it comes from.
 
     `origin` is what it takes to observe the very same again, to the last bit.
     """
-    return AttentionRecord(
+    return Observed(
         layers=seen.layers,
         layout=layout,
         view=view,
