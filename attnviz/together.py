@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from einops import einsum, rearrange
+from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -25,6 +25,7 @@ from attnviz.failures import HALF
 from attnviz.record import LayerAttention
 from attnviz.sources import Factors
 from attnviz.tap import Caught, Tap, finite, only_source, require_finite
+from attnviz.verify import EXPONENTIAL
 
 TOLERANCE = 1e-5
 """By how much a row × values may miss what reached the projection, over the largest of that."""
@@ -107,9 +108,10 @@ class _Together(Tap):
 
     def leave(self, *given: Any) -> None:
         """After an attention module ran: it is proved, and its values may go."""
-        if self.running is not None:
-            self._prove(self.running)
+        done = self.running
         super().leave(*given)
+        if done is not None:
+            self._prove(done)
 
     def _fused(
         self,
@@ -146,31 +148,34 @@ class _Together(Tap):
         site, fed, joined = caught.site, self.fed.get(caught.site.name), caught.joined
         if fed is None or joined is None:
             raise CaptureFailed(f"Layer {site.name} never called a fused kernel.")
-        require_finite(site.name, fed.queries, fed.keys)
-        scores = einsum(
-            fed.queries[:, :, self.token] * fed.scale,
-            fed.keys,
-            "picture head ch, picture head key ch -> picture head key",
-        )
-        if fed.bias is not None:
-            scores = scores + fed.bias[:, :, self.token if fed.bias.shape[2] > 1 else 0]
-        mixed = einsum(
-            scores.softmax(-1),
-            fed.values,
-            "picture head key, picture head key ch -> picture head ch",
-        )
-        ours = rearrange(mixed, f"picture head ch -> picture {site.join}")
+        # A row that is not finite makes what is mixed by it so too.
+        require_finite(site.name, joined)
+        # One by one: heads of one picture are multiplied where they lie, of several as a copy.
+        rows = [self._row(fed, picture) for picture in range(self.pictures)]
+        ours = rearrange(rows, f"picture head 1 ch -> picture {site.join}")
         theirs = joined[:, self.token]
-        missed = float((ours - theirs).abs().max() / joined.abs().max().clamp_min(1e-12))
-        rounding = 4 * torch.finfo(torch.float32).eps * float(scores.abs().max())
-        if ours.shape != theirs.shape or not missed <= TOLERANCE + rounding:
+        scale = float(theirs.abs().max().clamp_min(1e-12))
+        missed = float((ours - theirs).abs().max()) / scale
+        if not (missed <= TOLERANCE or missed <= TOLERANCE + self._rounding(fed, scale)):
             raise CaptureFailed(
                 f"The attention captured in layer {site.name} of {self.name}, of {self.pictures}"
                 " pictures together, is not what the layer used: row × values misses the layer's"
                 f" own output by {missed:.2g}. It is not drawn."
             )
         caught.joined = None
+        # Values are let go.
         self.fed[site.name] = _Fed(fed.queries, fed.keys, fed.keys, fed.scale, fed.bias)
+
+    def _row(self, fed: _Fed, picture: int) -> Float[Tensor, "head 1 ch"]:
+        """Row × values of one picture."""
+        return fed.of(picture).block(self.token, self.token + 1) @ fed.values[picture]
+
+    def _rounding(self, fed: _Fed, scale: float) -> float:
+        """What the kernel's own rounding may make of that, as in `verify`."""
+        scores = (fed.queries[:, :, self.token, None] * fed.keys).sum(-1) * fed.scale
+        cancelled = float(fed.values.abs().max()) / scale
+        largest = float(scores.abs().max())
+        return 4 * torch.finfo(torch.float32).eps * largest + EXPONENTIAL * cancelled
 
 
 def _try(vit: LoadedViT) -> bool:

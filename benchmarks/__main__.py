@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median
 
 import numpy as np
 import torch
 
 from benchmarks import memory, rivals, speed
-from benchmarks.subject import Subject, Watch, machine
+from benchmarks.subject import Subject, Watch, machine, ratio
 
 LIMITS = {speed.OBSERVE: 1.10, speed.ROLLOUT: 0.45, speed.QUERY: 0.02, speed.HEAD: 0.02}
 """Times, over the model's own forward pass."""
@@ -41,14 +41,6 @@ class Line:
     def __str__(self) -> str:
         verdict = "" if self.kept else " **missed**"
         return f"| {self.what} | {self.limit:g} | {ratio(self.found)}{verdict} |"
-
-
-def ratio(found: Sequence[float]) -> str:
-    """The median, and the middle half of all rounds."""
-    if len(found) < 2:
-        return f"{found[0]:.3f}"
-    low, _, high = quantiles(found, n=4)
-    return f"{median(found):.3f} ({low:.3f}–{high:.3f})"
 
 
 def main() -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from statistics import median, quantiles
 
 import psutil
 import torch
@@ -78,3 +79,11 @@ def machine() -> str:
         f"{psutil.cpu_count()} CPUs ({platform.machine()}), {torch.get_num_threads()} threads,"
         f" torch {torch.__version__}, timm {version('timm')}, Python {platform.python_version()}"
     )
+
+
+def ratio(found: Sequence[float]) -> str:
+    """The median, and the middle half of all rounds."""
+    if len(found) < 2:
+        return f"{found[0]:.3f}"
+    low, _, high = quantiles(found, n=4)
+    return f"{median(found):.3f} ({low:.3f}–{high:.3f})"
