@@ -13,9 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 sum        = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
 RUN_REQS   := requirements.txt requirements-weights.txt
 RUN_READY  := $(VENV)/.run-$(call sum,$(RUN_REQS))
-DEV_REQS   := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt
-DEV_READY  := $(VENV)/.dev-$(call sum,$(DEV_REQS))
-BENCH_READY := $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt)
+	DEV_REQS := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt DEV_READY $(VENV)/.dev-$(call sum,$(DEV_REQS)) BENCH_READY $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt) sum,$(RUN_REQS) requirements-dev.txt) IMAGE_REQS requirements.lock requirements-torch.lock requirements-weights.txt
 PIP        := $(BIN)/python -m pip --disable-pip-version-check install
 
 # The browser of the page's tests and pictures: one that is there, else Playwright's own.
@@ -32,7 +30,11 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
+<<<<<<< HEAD
 	bench-batch batch-kills faithfulness hostile fuzz lock docker clean
+=======
+	faithfulness hostile fuzz lock sbom audit docker clean
+>>>>>>> 711eb7f (No code is made of data, which is proved; what the image installs can be listed and audited)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -97,6 +99,16 @@ fuzz: $(DEV_READY) ## open pictures that chance damages, for a minute (ARGS="--s
 
 lock: $(DEV_READY) ## lock what the image installs, with hashes (ARGS=--upgrade for the newest)
 	$(BIN)/python scripts/lock.py $(ARGS)
+
+sbom: $(DEV_READY) ## list what the image installs, as CycloneDX, in artifacts/sbom.json
+	@mkdir -p artifacts
+	cat $(IMAGE_REQS) | $(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements \
+	  --output-reproducible --spec-version 1.6 --output-file artifacts/sbom.json -
+
+audit: $(DEV_READY) ## ask the package index for known holes in what the image installs
+	@mkdir -p artifacts
+	cat $(IMAGE_REQS) > artifacts/audit.txt
+	$(BIN)/uv tool run pip-audit==2.10.1 --strict --disable-pip --require-hashes --requirement artifacts/audit.txt
 
 docker: ## build the container image (TORCH_BACKEND=cu130 for CUDA)
 	docker build -t attnviz $(if $(TORCH_BACKEND),--build-arg TORCH_BACKEND=$(TORCH_BACKEND)) .
