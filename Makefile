@@ -13,7 +13,10 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 sum        = $(shell cat $(1) | cksum | cut -d ' ' -f 1)
 RUN_REQS   := requirements.txt requirements-weights.txt
 RUN_READY  := $(VENV)/.run-$(call sum,$(RUN_REQS))
-	DEV_REQS := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt DEV_READY $(VENV)/.dev-$(call sum,$(DEV_REQS)) BENCH_READY $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt) sum,$(RUN_REQS) requirements-dev.txt) IMAGE_REQS requirements.lock requirements-torch.lock requirements-weights.txt
+DEV_REQS   := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt
+DEV_READY  := $(VENV)/.dev-$(call sum,$(DEV_REQS))
+BENCH_READY := $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt)
+IMAGE_REQS := requirements.lock requirements-torch.lock requirements-weights.txt
 PIP        := $(BIN)/python -m pip --disable-pip-version-check install
 
 # The browser of the page's tests and pictures: one that is there, else Playwright's own.
@@ -30,11 +33,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
-<<<<<<< HEAD
-	bench-batch batch-kills faithfulness hostile fuzz lock docker clean
-=======
-	faithfulness hostile fuzz lock sbom audit docker clean
->>>>>>> 711eb7f (No code is made of data, which is proved; what the image installs can be listed and audited)
+	bench-batch batch-kills faithfulness hostile fuzz lock sbom audit docker clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile

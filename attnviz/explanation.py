@@ -33,7 +33,7 @@ class Explanation(Heatmap):
         """Write .png, .svg, .pdf or .npz; options as in `export.save`."""
         return export.save(self, path, **options)
 
-    def chart(self, **options: Any) -> figures.go.Figure:
+    def chart(self, **options: Any) -> figures.Figure:
         """The map as a Plotly figure, with each patch's value; options as in `overlay`."""
         return figures.heat_figure(self, **options)
 

@@ -34,6 +34,9 @@ from attnviz.mass import mass_mask
 from attnviz.metrics import DEPTH, HeadMetrics
 from attnviz.scale import Scale, numbers
 
+Figure = go.Figure
+"""What each function here gives, by name for others that know nothing of Plotly."""
+
 LINE = 50
 """Characters of caption in a line: what a phone is wide."""
 BAR = 60
