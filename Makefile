@@ -32,7 +32,7 @@ WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow \
+.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow bench-figures \
 	bench-batch batch-kills faithfulness hostile fuzz lock sbom audit docker clean
 
 help: ## this list
@@ -77,6 +77,9 @@ bench-ui: $(BENCH_READY) $(BROWSER_READY) ## measure how soon the page answers, 
 
 bench-large: $(BENCH_READY) ## measure the memory of ViT-L/14 at 1036 px
 	$(BIN)/python -m benchmarks.large $(ARGS)
+
+bench-figures: $(BENCH_READY) ## measure how long a printed figure takes, and its file's size
+	$(BIN)/python -m benchmarks.figures
 
 bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long for fine grids too)
 	$(BIN)/python -m benchmarks.flow $(ARGS)

@@ -1,8 +1,13 @@
 """The page's views without a browser: that each draws, and that what it draws is what it says."""
 
+import json
+import zipfile
+from io import BytesIO
+
 import numpy as np
 import pytest
 from page_visit import calm, open_view, picker, record_on, stand_ins, texts, visit, widget
+from PIL import Image
 from scipy.stats import spearmanr
 
 import attnviz
@@ -144,3 +149,40 @@ def test_the_preview_is_the_file(page, monkeypatch):
 
     expected = export.render(heat, ".png", alpha=0.5, colormap="inferno", width_mm=60, dpi=450)
     assert shown[-1] == expected
+
+
+@pytest.mark.parametrize("kind", ["methods", "layers", "heads", "numbers"])
+def test_every_kind_of_figure_is_previewed_as_its_file(page, monkeypatch, kind):
+    shown, offered = [], []
+    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: shown.append(data))
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.offer_file", lambda label, make, name, mime: offered.append(make)
+    )
+    open_view(page, "export")
+    page.session_state["export_what"] = kind
+    page.session_state["export_venue"] = "cvpr"
+    calm(page.run())
+    drawn = Image.open(BytesIO(shown[-1]))
+    assert drawn.width == round(3.25 * 450) and drawn.info["Software"] == "attnviz"
+    said = json.loads(drawn.info["Description"])
+    assert said["kind"] == {"methods": "row", "layers": "film", "numbers": "metrics"}.get(
+        kind, kind
+    )
+    assert said["facts"]["picture"] == "Cat"
+    one, whole = (make() for make in offered[-2:])
+    with zipfile.ZipFile(BytesIO(whole)) as files:
+        names = files.namelist()
+        (png,) = [name for name in names if name.endswith(".png")]
+        assert files.read(png) == shown[-1] == one
+    assert {name.rpartition(".")[2] for name in names} >= {"pdf", "svg", "json", "tex"}
+    assert "\\includegraphics[width=82.55mm]" in texts(page) or any(
+        "includegraphics[width=82.55mm]" in each.value for each in page.code
+    )
+
+
+def test_a_figure_of_nothing_is_asked_for_again(page):
+    open_view(page, "export")
+    page.session_state["export_what"] = "methods"
+    page.session_state["export_methods"] = []
+    calm(page.run())
+    assert "Choose one method or more." in [each.value for each in page.info]

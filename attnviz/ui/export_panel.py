@@ -2,51 +2,116 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import streamlit as st
 
-from attnviz import export
+from attnviz.bundle import bundle
+from attnviz.figure import Figure, kinds_of, latex, paper_of, references, render, stem
+from attnviz.head_maps import HeadMaps
+from attnviz.plot_export import MetricPlot
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.map_panel import drawing_options
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.stage import Stage
+from attnviz.venue import VENUES
+
+FREE = "free"
+
+VENUE_WORDS = {
+    FREE: "Free",
+    "column": "One column",
+    "page": "Two columns",
+    "neurips": "NeurIPS",
+    "iclr": "ICLR",
+    "cvpr": "CVPR, one column",
+    "cvpr-wide": "CVPR, two columns",
+}
+"""Where it is printed, in words; of every one in `venue.VENUES`."""
 
 
 def show_export(stage: Stage, wanted: MapAsked) -> dict[str, Any]:
-    """Its widgets, a preview of the very file, and the button; gives the options of the figure."""
+    """One map's widgets, preview and buttons; gives the options of the figure."""
     heat = wanted.compute()
-    scale = wanted.scale(heat)
+    return show_figure(stage, heat, drawing_options(stage.look, wanted.scale(heat)))
+
+
+def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
+    """A preview of the very file, and the buttons; gives the options of the figure."""
+    can = [kind for kind, (suffix, _) in FORMATS.items() if suffix in kinds_of(figure)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox("File", FORMATS, key="export_format", width=120)
-        width = st.number_input(
-            "Width in mm",
-            40,
-            400,
-            89,
-            key="export_width",
-            persist_state="session",
-            help="One column of a journal is 89 mm wide, two are 183 mm. Letters keep their size.",
-        )
+        kind = st.selectbox("File", can, key="export_format", width=120)
+        width = _choose_width()
         dpi = st.select_slider(
             "Dots per inch", (150, 300, 450, 600), 450, key="export_dpi", persist_state="session"
         )
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
-    options = {
-        **drawing_options(stage.look, scale),
-        "width_mm": width,
-        "dpi": dpi,
-        "caption": words,
-    }
+        letters = st.toggle("Letters", key="export_letters", persist_state="session")
+        options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words, "letters": letters}
+        if not isinstance(figure, MetricPlot | HeadMaps):
+            options["original"] = st.toggle(
+                "The picture beside it", key="export_original", persist_state="session"
+            )
     with stage.computing("Drawing the figure …"):
-        preview = export.render(heat, ".png", **options)
-    st.image(preview, width=min(760, round(width * 5)), alt=heat.summary)
+        preview = render(figure, ".png", **options)
+    st.image(preview, width=min(760, round(width * 5)), alt=figure.summary)
     st.caption("This is the PNG itself; the other files show the same, with letters as vectors.")
-    suffix, mime = FORMATS[kind]
-    offer_file(
-        f"Download as {kind}",
-        lambda: preview if suffix == ".png" else export.render(heat, suffix, **options),
-        f"{export.file_stem(heat)}{suffix}",
-        mime,
-    )
+    _offer(figure, kind, preview, options)
     return options
+
+
+def _choose_width() -> float:
+    """By where it is printed, or freely."""
+    venue = st.selectbox(
+        "Printed in",
+        VENUE_WORDS,
+        format_func=VENUE_WORDS.__getitem__,
+        key="export_venue",
+        width=170,
+        persist_state="session",
+    )
+    free = st.number_input(
+        "Width in mm",
+        50,
+        400,
+        89,
+        key="export_width",
+        persist_state="session",
+        disabled=venue != FREE,
+        help="One column of a journal is 89 mm wide, two are 183 mm. Letters keep their size.",
+    )
+    return float(free) if venue == FREE else VENUES[venue]
+
+
+def _offer(figure: Figure, kind: str, preview: bytes, options: dict[str, Any]) -> None:
+    suffix, mime = FORMATS[kind]
+    name = stem(figure)
+    with st.container(horizontal=True):
+        offer_file(
+            f"Download as {kind}",
+            lambda: preview if suffix == ".png" else render(figure, suffix, **options),
+            f"{name}{suffix}",
+            mime,
+        )
+        offer_file(
+            "All kinds, with what makes it again",
+            lambda: bundle([(figure, options)]),
+            f"{name}.zip",
+            "application/zip",
+        )
+    with st.expander("LaTeX", icon=":material/functions:"):
+        st.code(latex(figure, f"{name}.pdf", **options), language="latex", wrap_lines=True)
+        if entries := references(figure).strip():
+            st.code(entries, language="latex", wrap_lines=True)
+
+
+def options_for(figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
+    """Those of the options that such a figure has."""
+    known = {each.name for each in fields(paper_of(figure, {}))}
+    plain = isinstance(figure, HeadMaps)
+    return {
+        name: value
+        for name, value in drawing.items()
+        if name in known and not (plain and name == "interpolation")
+    }

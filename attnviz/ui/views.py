@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import streamlit as st
 
+from attnviz.errors import BadOption
 from attnviz.recipe import Kind
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.compare_panel import show_compare
-from attnviz.ui.export_panel import show_export
+from attnviz.ui.export_panel import options_for, show_export, show_figure
 from attnviz.ui.go_to import chosen_head
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
@@ -22,6 +23,7 @@ from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.one_map import MapAsked, ask_for_map
 from attnviz.ui.patches_panel import show_patches
+from attnviz.ui.plate_panel import choose_kind, plate_of
 from attnviz.ui.ranking import choose_ranking
 from attnviz.ui.stack_panel import show_stack
 from attnviz.ui.stage import Stage
@@ -85,6 +87,20 @@ def _layers(stage: Stage) -> None:
 
 
 def _export(stage: Stage) -> None:
+    if (kind := choose_kind()) != "map":
+        with stage.beside_picture(PICTURE_SHARE):
+            try:
+                figure = plate_of(stage, kind)
+            except BadOption as error:
+                st.info(str(error), icon=":material/info:")
+                return
+            look = stage.look
+            scale = "shared" if look.scale == "shared" and kind != "methods" else "own"
+            scale = "zero" if look.scale == "zero" and kind != "heads" else scale
+            drawing = {"alpha": look.alpha, "colormap": look.colormap, "clip": look.clip}
+            drawing |= {"interpolation": look.interpolation, "scale": scale}
+            show_figure(stage, figure, options_for(figure, drawing))
+        return
     wanted = ask_for_map(stage)
     with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
         options = show_export(stage, wanted)

@@ -1,0 +1,78 @@
+"""Several maps on one figure, as they will be printed: methods, layers, all heads, or numbers."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from attnviz.errors import BadOption
+from attnviz.figure import Figure
+from attnviz.methods import METHODS
+from attnviz.plates import beside, heads
+from attnviz.plot_export import MetricPlot
+from attnviz.ui.stage import Stage
+
+KINDS = {
+    "map": "This map",
+    "methods": "Methods",
+    "layers": "Layers",
+    "heads": "All heads",
+    "numbers": "Heads in numbers",
+}
+"""What a figure shows."""
+
+USUAL = ("attention", "rollout")
+
+
+def choose_kind() -> str:
+    """The widget at the top of the view."""
+    kind = st.segmented_control(
+        "What the figure shows",
+        KINDS,
+        format_func=KINDS.__getitem__,
+        default="map",
+        key="export_what",
+        required=True,
+        persist_state="session",
+    )
+    return kind or "map"
+
+
+def plate_of(stage: Stage, kind: str) -> Figure:
+    """The figure of that kind, by its widgets; raises BadOption where nothing is chosen."""
+    name = stage.picture_name
+    if kind == "methods":
+        free = [each for each, method in METHODS.items() if not method.needs_gradient]
+        chosen = st.pills(
+            "Methods on the figure",
+            [each for each in free if METHODS[each].estimate is None],
+            selection_mode="multi",
+            default=USUAL,
+            key="export_methods",
+            format_func=lambda each: METHODS[each].label,
+            persist_state="session",
+        )
+        if not chosen:
+            raise BadOption("Choose one method or more.")
+        with stage.computing("Computing the maps …"):
+            heats = [stage.seen.explain(each, query=stage.query) for each in free if each in chosen]
+        return beside([heat.named(name) for heat in heats], [heat.title for heat in heats])
+    if kind == "layers":
+        with stage.computing("Computing the layers' maps …"):
+            return stage.seen.film(query=stage.query).named(name)
+    if kind == "heads":
+        with stage.computing("Computing the heads' maps …"):
+            return heads(stage.record, query=stage.query).named(name)
+    with stage.computing("Measuring the heads …"):
+        metrics = stage.seen.metrics()
+    chosen = st.pills(
+        "Numbers on the figure",
+        metrics.about,
+        selection_mode="multi",
+        default=["entropy"],
+        key="export_metrics",
+        format_func=lambda each: metrics.about[each].label,
+        persist_state="session",
+    )
+    if not chosen:
+        raise BadOption("Choose one number or more.")
+    return MetricPlot(metrics.named(name), tuple(each for each in metrics.about if each in chosen))

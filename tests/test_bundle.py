@@ -1,0 +1,55 @@
+"""A set of figures is one zip: whole, the same each time, and no name twice."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from hashlib import sha256
+from io import BytesIO
+
+import pytest
+
+import attnviz
+from attnviz.bundle import bundle
+from attnviz.errors import BadOption
+from attnviz.export import render
+from attnviz.head_maps import head_maps
+from attnviz.metrics import head_metrics
+from attnviz.plot_export import MetricPlot
+from tests.test_export import SMALL, heat
+from tests.test_film import frames
+from tests.test_plates import small_record
+
+
+def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
+    record = small_record()
+    set_of = [
+        (heat(), SMALL),
+        (heat(), SMALL | {"original": True}),
+        (frames(), {"width_mm": 60.0, "dpi": 80}),
+        (head_maps(record), SMALL),
+        (MetricPlot(head_metrics(record), ("entropy",)), SMALL),
+    ]
+    content = bundle(set_of)
+    assert content == bundle(set_of)
+    with zipfile.ZipFile(BytesIO(content)) as files:
+        assert files.testzip() is None
+        names = files.namelist()
+        assert len(set(names)) == len(names)
+        stem = "dinov2-small_attention_layer-3_head-5_query-patch-row-1-column-0"
+        for name in (stem, f"{stem}-2"):
+            for kind in (".pdf", ".png", ".svg", ".npz", ".manifest.json", ".tex"):
+                assert name + kind in names
+        assert files.read(f"{stem}.png") == render(heat(), ".png", **SMALL)
+        said = json.loads(files.read(f"{stem}-2.manifest.json"))
+        assert said["file"]["sha256"] == sha256(files.read(f"{stem}-2.pdf")).hexdigest()
+        assert sum(name.endswith(".csv") for name in names) == 2
+        assert not any(name.endswith((".gif", ".webp")) for name in names)
+        assert b"vaswani2017attention" in files.read("references.bib")
+        assert {info.date_time for info in files.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_a_set_of_none_is_refused():
+    with pytest.raises(BadOption, match="at least one"):
+        bundle([])
+    assert attnviz.BadOption is BadOption
