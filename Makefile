@@ -32,8 +32,9 @@ WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types contract pytest format screenshot bench bench-ui bench-large bench-flow bench-figures \
-	bench-batch batch-kills faithfulness hostile fuzz lock sbom audit docker clean
+.PHONY: help setup run test check lint types contract pytest format screenshot lock sbom audit docker clean
+.PHONY: bench bench-ui bench-large bench-flow bench-figures bench-load bench-batch batch-kills
+.PHONY: faithfulness hostile fuzz proxy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -80,6 +81,12 @@ bench-large: $(BENCH_READY) ## measure the memory of ViT-L/14 at 1036 px
 
 bench-figures: $(BENCH_READY) ## measure how long a printed figure takes, and its file's size
 	$(BIN)/python -m benchmarks.figures
+
+bench-load: $(BENCH_READY) ## measure 20 and 50 visitors at once (ARGS='--soak 10' for ten minutes' memory)
+	$(BIN)/python -m benchmarks.load $(ARGS)
+
+proxy: $(DEV_READY) ## check nginx' configuration in front of the page (needs nginx; CI does without)
+	$(BIN)/python -m scripts.check_proxy
 
 bench-flow: $(BENCH_READY) ## measure how long attention flow takes (ARGS=--long for fine grids too)
 	$(BIN)/python -m benchmarks.flow $(ARGS)

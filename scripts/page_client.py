@@ -36,6 +36,8 @@ class Visitor:
     query: str = ""
     session: str = ""
     elements: dict[tuple[int, ...], Element] = field(default_factory=dict)
+    fresh: dict[tuple[int, ...], Element] = field(default_factory=dict)
+    """The same of the run that is going on."""
     said: list[str] = field(default_factory=list)
     """What a bar of progress said during the last run."""
     states: dict[str, WidgetState] = field(default_factory=dict)
@@ -50,7 +52,8 @@ class Visitor:
         socket = await connect(
             f"{scheme}://{parts.netloc}/_stcore/stream",
             subprotocols=[Subprotocol("streamlit"), Subprotocol(xsrf)],
-            additional_headers={"Cookie": f"{COOKIE}={xsrf}"} | headers,
+            additional_headers=headers
+            | {"Cookie": "; ".join(filter(None, (f"{COOKIE}={xsrf}", headers.get("Cookie"))))},
             origin=None if "Origin" in headers else f"{parts.scheme}://{parts.netloc}",  # type: ignore[arg-type]
             max_size=None,
             ping_interval=None,
@@ -94,32 +97,32 @@ class Visitor:
 
     async def drawn(self) -> None:
         """Wait until the page is drawn."""
-        self.said = []
-        fresh: dict[tuple[int, ...], Element] = {}
-        begun = False
-        while True:
-            message = await self._next()
-            kind = message.WhichOneof("type")
-            if kind == "new_session":
-                begun, fresh, self.session = True, {}, message.new_session.initialize.session_id
-            elif kind == "delta":
-                path = tuple(message.metadata.delta_path)
-                if message.delta.WhichOneof("type") == "new_element":
-                    element = message.delta.new_element
-                    if element.WhichOneof("type") == "progress":
-                        self.said.append(element.progress.text)
-                    fresh[path] = element
-            elif kind == "script_finished" and begun:
-                # Cut off by a later run: what was drawn until then is not the answer.
-                if message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-                    continue
-                self.elements = fresh
-                return
+        while not self._hear(await self._next()):
+            pass
+
+    def _hear(self, message: ForwardMsg) -> bool:
+        """Whether that was the last message of a run."""
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self.session = message.new_session.initialize.session_id
+            self.fresh, self.said = {}, []
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            element = message.delta.new_element
+            if element.WhichOneof("type") == "progress":
+                self.said.append(element.progress.text)
+            self.fresh[tuple(message.metadata.delta_path)] = element
+        # Cut off by a later run: what was drawn until then is not the answer.
+        early = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+        if kind == "script_finished" and not early:
+            self.elements = self.fresh
+            return True
+        return False
 
     async def until(self, there: Callable[[ForwardMsg], bool]) -> ForwardMsg:
         """The next message that is of a kind."""
         while not there(message := await self._next()):
-            pass
+            self._hear(message)
+        self._hear(message)
         return message
 
     async def _next(self) -> ForwardMsg:

@@ -3,9 +3,10 @@
 import threading
 
 import pytest
-from page_visit import calm, choose_model, picker, stand_ins, visit
+from page_visit import SMALLER, calm, choose_model, picker, stand_ins, visit
 
 from attnviz.ui import cache, turns
+from attnviz.ui.settings import Settings
 from attnviz.ui.turns import Turns
 
 
@@ -51,3 +52,28 @@ def test_a_map_that_is_there_waits_for_nobody(page):
     with cache.observations().line.turn("somebody else"):
         calm(page.segmented_control(key="method").set_value("flow").run())
     assert picker(page, "map") == shown
+
+
+def test_a_pass_without_room_is_refused_with_a_size_that_fits_once_nothing_more_can_go(
+    page, monkeypatch
+):
+    choose_model(page, "digits")
+    store, free = cache.observations(), []
+    assert len(store._kept) == 2
+    monkeypatch.setattr(cache, "free_bytes", lambda: free.append(len(store._kept)) or 0)
+    choose_model(page, SMALLER)
+    (error,) = page.error
+    assert "needs about 0.0 GB, and 0.0 GB are free here." in error.value
+    assert set(free) == {2, 1}  # the older one was let go for it; the newest is on the screen
+    assert picker(page, "map")
+    monkeypatch.setattr(cache, "free_bytes", lambda: 2**40)
+    calm(page.run())
+    assert not page.error
+
+
+def test_a_pass_that_takes_too_long_frees_the_place(page, monkeypatch):
+    monkeypatch.setattr(cache, "settings", lambda: Settings(pass_seconds=-1))
+    choose_model(page, "digits")
+    (error,) = page.error
+    assert "took longer than the -1 s that a pass may take here" in error.value
+    assert cache.observations().line._running is None

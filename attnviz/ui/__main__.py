@@ -59,7 +59,7 @@ def _prepare(host: Settings) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
     # Asked by a page of a foreign origin, Streamlit looks up its own address on the internet, and
     # answers nobody meanwhile.
-    net_util.get_external_ip = lambda: None
+    net_util.get_external_ip = net_util.get_internal_ip = lambda: None
     if host.log:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(message)s"))

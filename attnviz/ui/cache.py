@@ -12,7 +12,7 @@ import streamlit as st
 import torch
 
 import models
-from attnviz.contract import Fit, LoadedViT, Progress
+from attnviz.contract import Fit, Progress
 from attnviz.errors import BadOption, BadWeights, Busy
 from attnviz.explain import observe
 from attnviz.failures import is_out_of_memory
@@ -21,7 +21,9 @@ from attnviz.target import Target
 from attnviz.ui.checkpoints import Checkpoint
 from attnviz.ui.observation import Observation
 from attnviz.ui.offered import require_offered
-from attnviz.ui.room import budget, require_room, used_bytes
+from attnviz.ui.pass_cost import cost, require_room_for_pass
+from attnviz.ui.resolutions import sides_of
+from attnviz.ui.room import budget, free_bytes, give_back, require_room, used_bytes
 from attnviz.ui.settings import settings
 from attnviz.ui.state import Picture, visitor
 from attnviz.ui.sweep import keep_out_of_sweeps
@@ -116,6 +118,14 @@ class Observations:
                     self._kept.popitem(last=False)
             return made
 
+    def forget_oldest(self) -> bool:
+        """Whether there was one to let go, beside the newest."""
+        with self._touching:
+            if len(self._kept) < 2:
+                return False
+            self._kept.popitem(last=False)
+            return True
+
     @property
     def nbytes(self) -> int:
         """Bytes of all that are kept."""
@@ -134,7 +144,7 @@ def observations() -> Observations:
 
 
 def observation(
-    vit: LoadedViT,
+    vit: models.AnyViT,
     picture: Picture,
     fit: Fit,
     progress: Progress,
@@ -181,6 +191,7 @@ def observation(
                 kept_mb=store.nbytes // 2**20,
             )
 
+        _have_room(store, vit, gradient=target is not None)
         try:
             with timed(describe):
                 return observe(vit, picture.image, fit=fit, target=target, progress=going_on)
@@ -194,3 +205,12 @@ def observation(
         progress(0, 1)
     with counted_refusals():
         return request, store.get(request, make, waiting, visitor())
+
+
+def _have_room(store: Observations, vit: models.AnyViT, *, gradient: bool) -> None:
+    """Let go of what is kept as far as a pass needs it; raises BadOption where that is no help."""
+    needed = cost(vit, vit.image_size, gradient=gradient).peak
+    while needed > free_bytes() and store.forget_oldest():
+        give_back()
+    smaller = [(side, side) for side in sides_of(vit)] if vit.any_size else []
+    require_room_for_pass(vit, vit.image_size, free_bytes(), gradient=gradient, smaller=smaller)

@@ -13,6 +13,7 @@ from attnviz.ui.by_hand import settle
 from attnviz.ui.checkpoints import checkpoint_folder
 from attnviz.ui.model_choice import Choice, choose, go_back_to
 from attnviz.ui.offered import offered
+from attnviz.ui.resolutions import sides_of
 
 FIT_WORDS: dict[Fit, str] = {
     "aspect": "Keep its shape",
@@ -20,9 +21,6 @@ FIT_WORDS: dict[Fit, str] = {
     "pad": "Pad to a square",
     "squash": "Squash to a square",
 }
-
-PATCHES_A_SIDE = (8, 16, 24, 37, 56)
-"""Sizes offered beside the model's own, in patches along a square's side."""
 
 
 def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
@@ -94,12 +92,6 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     st.session_state.model_why = getattr(error, "reason", str(error))
     st.session_state.model_stays = kept
     st.rerun()
-
-
-def sides_of(vit: models.AnyViT) -> list[int]:
-    """Sides of a square in pixels that are offered for a model that takes any size."""
-    step = max(vit.step_size)
-    return sorted({vit.image_size[0], *(step * count for count in PATCHES_A_SIDE)})
 
 
 def _choose_size(vit: models.AnyViT) -> models.AnyViT:

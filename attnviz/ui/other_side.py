@@ -14,8 +14,8 @@ from attnviz.samples import SAMPLES
 from attnviz.ui import cache
 from attnviz.ui.asked import OTHERS
 from attnviz.ui.model_choice import Choice
-from attnviz.ui.model_panel import sides_of
 from attnviz.ui.offered import offered
+from attnviz.ui.resolutions import sides_of
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 from attnviz.ui.state import Picture, sample_picture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -114,6 +115,12 @@ def _reclaimable(folder: Path, name: str) -> int:
         lines = (folder / "memory.stat").read_text("ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(f"{name} "))
     return 0
+
+
+def give_back() -> None:
+    """Hand freed memory back to the system, where its C library can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def require_room(name: str, parameters: int) -> None:

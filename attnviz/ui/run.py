@@ -9,7 +9,8 @@ from typing import Any
 
 from streamlit.delta_generator import DeltaGenerator
 
-from attnviz.contract import Fit, LoadedViT
+import models
+from attnviz.contract import Fit
 from attnviz.target import Target, similarity_to
 from attnviz.ui import cache
 from attnviz.ui.model_choice import Choice
@@ -37,7 +38,7 @@ def heavy(status: DeltaGenerator) -> Iterator[Turn]:
 class Run:
     """What the model is run on, and where it is said how far it is."""
 
-    vit: LoadedViT
+    vit: models.AnyViT
     choice: Choice
     """What made it."""
     picture: Picture

@@ -1,0 +1,118 @@
+"""The page as a host runs it: a server of its own, real WebSockets, and what goes wrong for real."""
+
+import asyncio
+import re
+import sys
+import urllib.error
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from benchmarks.load import crowd, lone, wrong
+from scripts.page_client import Visitor, WidgetState
+from scripts.page_server import free_port, hosting
+
+AUDITED = Path(__file__).with_name("audited.py")
+SETTINGS = {
+    "ATTNVIZ_MODELS": "digits,dinov2-small",
+    "ATTNVIZ_DOWNLOADS": "off",
+    "OMP_NUM_THREADS": "1",
+    "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "true",  # a host's environment switches nothing on
+}
+
+
+@pytest.fixture(scope="module")
+def port():
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def counters():
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory):
+    """Where each address that the server asks for is written."""
+    path = tmp_path_factory.mktemp("audit") / "asked.txt"
+    path.touch()
+    return path
+
+
+@pytest.fixture(scope="module")
+def host(port, counters, audit, tmp_path_factory):
+    log = tmp_path_factory.mktemp("host") / "log.txt"
+    command = (sys.executable, str(AUDITED))
+    more = {"ATTNVIZ_COUNTERS": counters, "AUDIT": str(audit)}
+    with hosting(log, command=command, port=port, **SETTINGS, **more) as running:
+        yield running
+
+
+def counter(counters, name):
+    with urllib.request.urlopen(f"http://{counters}/metrics", timeout=30) as answer:
+        return float(re.search(rf"^attnviz_{name} (\S+)$", answer.read().decode(), re.MULTILINE)[1])
+
+
+def test_nothing_crosses_between_visitors(host):
+    report = asyncio.run(crowd(host, 4, seconds=1000, most=2))
+    assert len(report.answers) == 8 and len(report.seconds) == 4
+    expected = asyncio.run(lone(host.address, [place for place, _ in report.answers]))
+    assert wrong(report, expected) == 0
+    # The answers do tell one place from another.
+    maps = {place: answer[0] for place, answer in report.answers if not place.export}
+    assert len(set(maps.values())) == len(maps) > 4
+
+
+def chosen(visitor, name):
+    box = visitor.find("selectbox", "model")
+    return WidgetState(id=box.id, string_value=box.options[name])
+
+
+def is_at_layer(number, message):
+    element = message.delta.new_element
+    return f"layer {number} of 12" in element.progress.text
+
+
+def test_a_browser_that_is_closed_in_mid_run_frees_the_model_for_who_waits(host, counters):
+    async def story():
+        gone, waits = await asyncio.gather(*(Visitor.see(host.address) for _ in range(2)))
+        await gone.ask(chosen(gone, 1))
+        await gone.until(partial(is_at_layer, 1))
+        await waits.ask(
+            chosen(waits, 1), WidgetState(id=waits.find("checkbox", "random").id, bool_value=True)
+        )
+        said = await waits.until(lambda each: "Waiting" in each.delta.new_element.progress.text)
+        gone.vanish()
+        await waits.drawn()
+        await waits.leave()
+        return said.delta.new_element.progress.text, waits
+
+    said, waits = asyncio.run(story())
+    assert said.startswith("Waiting: you are next")
+    assert waits.component("map")["picture"].startswith("data:image")
+    stopped, after = host.passes()[-2:]
+    assert (stopped["outcome"], after["outcome"]) == ("stopped", "done")
+    assert stopped["model"] == after["model"] == "dinov2-small"
+    assert counter(counters, "waiting") == 0
+    assert counter(counters, r'passes_total\{outcome="stopped"\}') >= 1
+
+
+def test_a_page_of_another_origin_is_refused_and_nobody_outside_is_asked(host, audit):
+    async def stranger():
+        await Visitor.arrive(host.address, Origin="https://elsewhere.example")
+
+    with pytest.raises(InvalidStatus, match="403"):
+        asyncio.run(stranger())
+    asked = [line for line in audit.read_text().splitlines() if "127.0.0.1" not in line]
+    assert asked == []
+
+
+def test_told_to_end_it_ends_and_says_nothing_wrong(host):
+    log = host.log.read_text()
+    assert "Traceback" not in log
+    host.process.terminate()
+    assert host.process.wait(60) == 0
+    assert "Traceback" not in host.log.read_text()
