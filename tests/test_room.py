@@ -99,6 +99,5 @@ def test_a_system_that_tells_nothing_is_no_limit(linux, tmp_path):
 def test_what_is_kept_leaves_room_for_what_runs():
     for gigabytes in (1, 2, 4, 24, 256):
         share = room.shared_out(gigabytes * GB)
-        kept = share.models + share.records + share.pictures
         assert share.whole == gigabytes * GB
-        assert 0 < kept <= 0.76 * max(share.whole - room.BASE, 64 * 2**20)
+        assert share.records == max(share.whole - 800 * 2**20, 64 * 2**20) // 4

@@ -32,13 +32,10 @@ NO_LIMIT = 2**60
 
 
 class Budget(NamedTuple):
-    """Bytes, of the process and of what it keeps; what is left over is for what runs."""
+    """Bytes, of the process and of what is kept of passes in it."""
 
     whole: int
-    models: int
     records: int
-    pictures: int
-    """Of all visitors together."""
 
 
 @cache
@@ -51,7 +48,7 @@ def budget() -> Budget:
 def shared_out(whole: int) -> Budget:
     """So much memory, shared out."""
     left = max(whole - BASE, 64 * 2**20)
-    return Budget(whole, int(0.4 * left), int(0.25 * left), int(0.1 * left))
+    return Budget(whole, left // 4)
 
 
 def limit_bytes() -> int:
