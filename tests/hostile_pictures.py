@@ -62,10 +62,20 @@ def table(group: str, cases: Mapping[str, tuple[Make, object]]) -> dict[str, Cas
 ALL = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "AVIF")
 
 
-def whole(form: str) -> bytes:
+WAYS = {  # other ways to write some of them: each has a decoder of its own
+    "TIFF, LZW": {"compression": "tiff_lzw"},
+    "TIFF, deflated": {"compression": "tiff_adobe_deflate"},
+    "TIFF, packed": {"compression": "packbits"},
+    "TIFF, JPEG inside": {"compression": "jpeg"},
+    "JPEG, progressive": {"progressive": True},
+    "WEBP, lossless": {"lossless": True},
+}
+
+
+def whole(way: str) -> bytes:
     """A sound picture with enough in it to be damaged: noise, always the same."""
     values = np.random.default_rng(7).integers(0, 256, (48, 64, 3), np.uint8)
-    return saved(Image.fromarray(values), form)
+    return saved(Image.fromarray(values), way.partition(",")[0], **WAYS.get(way, {}))
 
 
 def cut(form: str, share: float) -> bytes:
@@ -90,8 +100,8 @@ CUT = {
 CUT_LAST = {f"{form} but for its last byte": (partial(cut, form, 0.99999), None) for form in ALL}
 TURNED = {
     f"{form}, bits turned over, seed {seed}": (partial(turned_over, form, seed), None)
-    for form in ALL
-    for seed in range(6)
+    for form in (*ALL, *WAYS)
+    for seed in range(6 if form in ALL else 4)
 }
 
 # --- shapes, modes, names ---------------------------------------------------------------------

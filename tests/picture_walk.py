@@ -76,18 +76,18 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _picture(job: Job) -> dict[str, Any]:
+def _picture(job: Job, source: str | bytes) -> dict[str, Any]:
     from attnviz.images import open_image
 
-    image = open_image(job.path if job.by_path else Path(job.path).read_bytes())
+    image = open_image(source)
     colours = [image.getpixel(tuple(place)) for place in job.places]
     return {"size": image.size, "mode": image.mode, "colours": colours}
 
 
-def _weights(job: Job) -> dict[str, Any]:
+def _weights(job: Job, source: str | bytes) -> dict[str, Any]:
     from models.weights import read_safetensors
 
-    return {"size": (len(read_safetensors(job.path)), 0)}
+    return {"size": (len(read_safetensors(source)), 0)}
 
 
 OPENERS = {"picture": _picture, "weights": _weights}
@@ -97,9 +97,10 @@ def _open(job: Job, kind: str) -> dict[str, Any]:
     """In the forked process."""
     from attnviz.errors import AttnVizError
 
+    source = job.path if job.by_path else Path(job.path).read_bytes()  # an upload is there already
     before, started = status("VmRSS"), os.times()
     try:
-        seen = {"outcome": "opened", **OPENERS[kind](job)}
+        seen = {"outcome": "opened", **OPENERS[kind](job, source)}
     except AttnVizError as error:
         seen = {"outcome": "refused", "message": str(error)}
     except BaseException as error:
@@ -148,7 +149,7 @@ def main(kind: str) -> None:
     else:
         sys.path.insert(0, str(ROOT))
         known = ROOT / "models" / "trained" / "digits.safetensors"
-    OPENERS[kind](Job(str(known)))  # what is loaded once
+    OPENERS[kind](Job(str(known)), str(known))  # what is loaded once
     for asked in json.load(sys.stdin):
         print(json.dumps(_apart(Job(**asked), kind)), flush=True)
 

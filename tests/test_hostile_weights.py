@@ -127,7 +127,7 @@ def seen(tmp_path_factory):
         path = folder / str(number) / "w.safetensors"
         path.parent.mkdir()
         path.write_bytes(make())
-        jobs[name] = Job(str(path))
+        jobs[name] = Job(str(path), by_path=True)
     return walk(jobs, "weights")
 
 

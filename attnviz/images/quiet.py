@@ -1,9 +1,14 @@
-"""A process that serves strangers' files keeps what Pillow mutters about them out of its log."""
+"""A process that serves strangers' files keeps what decoders mutter about them out of its log."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import warnings
+from functools import cache
+from pathlib import Path
+
+import PIL
 
 
 def hush() -> None:
@@ -14,3 +19,12 @@ def hush() -> None:
     """
     warnings.filterwarnings("ignore", module=r"PIL\.")
     logging.getLogger("PIL").setLevel(logging.CRITICAL)
+    _hush_libtiff()
+
+
+@cache
+def _hush_libtiff() -> None:
+    """It writes to stderr itself, a line for each strip that is damaged; Pillow raises as well."""
+    packages = Path(PIL.__file__).parents[1]
+    for library in (*packages.glob("pillow.libs/libtiff*"), *packages.glob("PIL/.dylibs/libtiff*")):
+        ctypes.CDLL(str(library)).TIFFSetErrorHandler(None)
