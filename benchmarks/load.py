@@ -154,7 +154,7 @@ async def play(
         report.answers.append((replace(player.place, export=kind == "export"), answer))
 
 
-MIX = ("new picture", "click", "slider", "export", "click", "slider")
+MIX = ("click", "new picture", "slider", "export", "click", "slider")
 
 
 async def crowd(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import shutil
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from scripts.page_client import Visitor
 from scripts.page_server import ROOT, Host, free_port, hosting
 
 TEMPLATE = ROOT / "deploy" / "nginx.conf.template"
+NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 FRAME = """\
 daemon off; pid {folder}/nginx.pid; error_log stderr; worker_processes 1;
 events {{ worker_connections 512; }}
@@ -49,8 +51,8 @@ def proxied(*pages: Host) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "nginx.conf")
         file.write_text(FRAME.format(folder=folder, site=site), "utf-8")
-        subprocess.run(["nginx", "-t", "-q", "-c", file], check=True)
-        with subprocess.Popen(["nginx", "-c", file]) as nginx:
+        subprocess.run([NGINX, "-t", "-q", "-c", file], check=True)
+        with subprocess.Popen([NGINX, "-c", file]) as nginx:
             try:
                 while nginx.poll() is None:
                     with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
