@@ -21,6 +21,9 @@ Share = tuple[float, float, float, float]
 
 WHOLE: Share = (0.0, 0.0, 1.0, 1.0)
 
+EDGE = 1e-9
+"""Of a cell: what lies as little before an edge lies on it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -120,7 +123,7 @@ class Geometry:
             return row, col
         if self.asks_at is None:
             return self.queries.same_place(query, layout)
-        found = _cell_at(_centre(query, layout.grid, WHOLE), self.queries.grid, self.asks_at)
+        found = cell_at(_centre(query, layout.grid, WHOLE), self.queries.grid, self.asks_at)
         if found is None:
             raise BadOption(
                 f"The {layout.query_label(query)} lies where none of this layer's"
@@ -151,7 +154,7 @@ class Geometry:
             return cell[0] * self.every, cell[1] * self.every
         if self.asks_at is not None and self.widths is None:
             self.queries.token(*cell)
-            return _cell_at(
+            return cell_at(
                 _centre(cell, self.queries.grid, self.asks_at), self.keys.grid, self.place
             )
         if self.widths is None:
@@ -186,12 +189,16 @@ def _centre(cell: tuple[int, int], grid: tuple[int, int], place: Share) -> tuple
     return left + (right - left) * (col + 0.5) / cols, top + (bottom - top) * (row + 0.5) / rows
 
 
-def _cell_at(
+def cell_at(
     point: tuple[float, float], grid: tuple[int, int], place: Share
 ) -> tuple[int, int] | None:
-    """The cell of a grid in a place that a point lies in."""
+    """The cell of a grid in a place that a point lies in; an edge is of the cell that begins there.
+
+    A billionth of a cell beside an edge is on it: so far does rounding carry a point.
+    """
     (x, y), (rows, cols), (left, top, right, bottom) = point, grid, place
-    row, col = floor((y - top) / (bottom - top) * rows), floor((x - left) / (right - left) * cols)
+    down, across = (y - top) / (bottom - top) * rows, (x - left) / (right - left) * cols
+    row, col = floor(down + EDGE), floor(across + EDGE)
     return (row, col) if 0 <= row < rows and 0 <= col < cols else None
 
 

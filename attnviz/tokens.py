@@ -149,10 +149,13 @@ class TokenLayout:
         return self.query_label(self.prefix[token] if named else self.cell(token))
 
     def same_place(self, cell: tuple[int, int], other: TokenLayout) -> tuple[int, int]:
-        """The patch here that holds the middle of a patch of another layout of the same picture."""
+        """The patch here that holds the middle of a patch of another layout of the same picture.
+
+        A middle on the edge of two lies in the one that begins there.
+        """
         other.token(*cell)
         row, col = (
-            int((place + 0.5) / theirs * ours)
+            (2 * place + 1) * ours // (2 * theirs)
             for place, theirs, ours in zip(cell, other.grid, self.grid, strict=True)
         )
         return row, col

@@ -1,5 +1,7 @@
 """Who looks at the query: a column of the map, on the grid of those who ask."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import timm
@@ -8,7 +10,7 @@ import torch
 import attnviz
 import models
 from attnviz.errors import BadOption
-from attnviz.geometry import Geometry
+from attnviz.geometry import Geometry, one_window
 from tests import test_pooled, test_windows
 from tests.test_methods import random_maps, record_of
 
@@ -112,6 +114,19 @@ def test_a_mask_is_turned_with_its_window():
     apart[0, 0] = torch.tensor([False, True])  # now 0 sees only itself
     assert geometry.turned.reach(range(0, 1)).tolist() == [True, True]
     assert geometry.turned.reach(range(1, 2)).tolist() == [False, True]
+
+
+def test_the_mean_over_patches_is_of_those_alone_that_answer():
+    """Of six patches four answer: the two others are given nothing, and do not count."""
+    maps = random_maps(1, 2, 7)
+    maps[0][:, :, [0, 5, 6]] = 0
+    record = record_of(maps, ("cls",), (2, 3))
+    geometry = one_window(record.layout, range(7), range(1, 5))
+    record = replace(record, layers=(replace(record.layers[0], geometry=geometry),))
+    found = attnviz.explain(record, layer=0, query="mean", direction="to").values.ravel()
+    for asker, value in enumerate(found):
+        given = [maps[0][head, 1 + asker, key] for head in (0, 1) for key in (1, 2, 3, 4)]
+        assert value == pytest.approx(sum(given) / 8, rel=1e-6)
 
 
 def test_padding_that_asks_is_no_warning():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from attnviz.contract import Box
+from attnviz.geometry import cell_at
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query, TokenLayout
 
@@ -69,14 +70,8 @@ class Ground:
         )
 
     def cell_at(self, point: tuple[float, float]) -> tuple[int, int] | None:
-        """The patch that a point lies in."""
-        (left, top, right, bottom), (rows, cols) = self.box, self.layout.grid
-        x, y = point
-        if not (left <= x < right and top <= y < bottom):
-            return None
-        row = int((y - top) / (bottom - top) * rows)
-        col = int((x - left) / (right - left) * cols)
-        return min(row, rows - 1), min(col, cols - 1)
+        """The patch that a point lies in; of several that meet there, the lower right one."""
+        return cell_at(point, self.layout.grid, self.box)
 
 
 def forget_place() -> None:

@@ -75,7 +75,7 @@ function draw() {
   if (map?.name !== look.map) return rest(look.words.coming);
   const picture = under.querySelector("img");
   if (!picture.complete || !picture.naturalWidth) return;
-  const values = mapOf(map, asker, look, look.steps);
+  const values = mapOf(map, asker, look);
   const drawn = drawnOf(values, look);
   if (!drawn.length) return rest(look.words.silent.replace("{place}", place));
   const scale = scaleOf(values, drawn, look.scale);
@@ -187,6 +187,7 @@ async function unpack(data) {
   const [askers, cells] = new Int32Array(buffer, 0, 2);
   const pairs = askers * cells;
   const floats = (at) => new Float32Array(buffer, 8 + 4 * askers * at, askers);
-  const bytes = (at) => new Uint8Array(buffer, 8 + 8 * askers + pairs * at, pairs);
-  return { name, cells, low: floats(0), high: floats(1), lower: bytes(0), upper: bytes(1) };
+  const bytes = (at) => new Uint8Array(buffer, 8 + 12 * askers + pairs * at, pairs);
+  const corners = { low: floats(0), knee: floats(1), high: floats(2) };
+  return { name, cells, ...corners, lower: bytes(0), upper: bytes(1) };
 }

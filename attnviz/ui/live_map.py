@@ -30,6 +30,12 @@ STEPS = 65534
 
 BLANK = STEPS + 1
 
+KNEE = 49152
+"""Of these steps, those up to the row's 99th percentile: what is left of it when the scale is cut.
+
+Where one patch holds nearly all, equal steps to the highest value would be too few for all others.
+"""
+
 PIECE = 2**18
 """Bytes compressed at a time, so that a run that is not wanted any more ends soon."""
 
@@ -44,8 +50,9 @@ class LiveMap:
     packed: bytes
     """`name`, 16 letters; then, compressed by zlib, what `live.js` unpacks.
 
-    That is (asker, cell) as two int32; each asker's lowest and highest value as float32; and of
-    each pair the lower bytes of its 16 bits, then the upper ones, which compress far better apart.
+    That is (asker, cell) as two int32; each asker's lowest value, 99th percentile and highest value
+    as float32; and of each pair the lower bytes of its 16 bits, then the upper ones, which compress
+    far better apart.
     """
 
 
@@ -109,10 +116,10 @@ def live_map(
     if ends is None:
         raise ValueError("windows too fine")
     values, reached = _whole(record, ends, options, going_on)
-    low, high, steps = quantised(values, reached)
+    corners, steps = quantised(values, reached)
     raw = steps.astype("<u2").tobytes()
     head = np.array(values.shape, "<i4").tobytes()
-    ranges = low.astype("<f4").tobytes() + high.astype("<f4").tobytes()
+    ranges = corners.astype("<f4").tobytes()
     packed = _deflated(head + ranges + raw[0::2] + raw[1::2], going_on)
     name = hashlib.blake2b(packed, digest_size=8).hexdigest()
     askers = tuple(_asker(ends, patch, record.layout) for patch in cells_of(record.layout.grid))
@@ -140,26 +147,34 @@ def _asker(ends: Ends, patch: tuple[int, int], layout: TokenLayout) -> int:
 
 def quantised(
     values: Float32[np.ndarray, "asker cell"], reached: Bool[np.ndarray, "asker cell"]
-) -> tuple[
-    Float32[np.ndarray, " asker"],
-    Float32[np.ndarray, " asker"],
-    UInt16[np.ndarray, "asker cell"],
-]:
-    """Each row's lowest and highest value, and its values in `STEPS` equal steps between them.
+) -> tuple[Float32[np.ndarray, "3 asker"], UInt16[np.ndarray, "asker cell"]]:
+    """Each row's lowest value, 99th percentile and highest value, and its values in steps.
 
-    A value comes back as low + step · (high - low) / `STEPS`, at most half a step off. Cells that
-    are not reached are `BLANK`.
+    Step 0 is the lowest value, `KNEE` the percentile and `STEPS` the highest; between two of them
+    steps are equal, and a value comes back at most half a step off. Cells that are not reached are
+    `BLANK`.
     """
-    low = np.where(reached, values, np.inf).min(1, initial=np.inf)
-    high = np.where(reached, values, -np.inf).max(1, initial=-np.inf)
-    some = reached.any(1)
-    low, high = (np.where(some, end, 0.0).astype(np.float32) for end in (low, high))
-    steps = np.empty(values.shape, np.uint16)
-    for row in range(len(values)):  # a row at a time, in the 64 bits that the browser has
-        start, span = float(low[row]), float(high[row]) - float(low[row])
-        place = (values[row].astype(np.float64) - start) * (STEPS / span if span else 0.0)
-        steps[row] = np.where(reached[row], np.rint(place.clip(0, STEPS)), BLANK)
-    return low, high, steps
+    corners = np.zeros((3, len(values)), np.float32)
+    steps = np.full(values.shape, BLANK, np.uint16)
+    for row, (each, there) in enumerate(zip(values, reached, strict=True)):
+        held = each[there]
+        if not held.size:
+            continue
+        # One of the values, not below what lies between two of them.
+        corners[:, row] = np.percentile(held, (0, 99, 100), method="higher")
+        # In the 64 bits that the browser has.
+        low, knee, high = map(float, corners[:, row])
+        places = np.interp(held.astype(np.float64), *_knots(low, knee, high))
+        steps[row, there] = np.rint(places)
+    return corners, steps
+
+
+def _knots(low: float, knee: float, high: float) -> tuple[list[float], list[float]]:
+    """Values that rise, and the steps that they are: corners that coincide are one."""
+    knots = {low: 0.0, **({knee: float(KNEE)} if knee > low else {})}
+    if high > knee:
+        knots[high] = float(STEPS)
+    return [*knots], [*knots.values()]
 
 
 def _whole(

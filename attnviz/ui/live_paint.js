@@ -2,17 +2,21 @@
 // do it, so that the live picture is the one that Python draws of the same patch.
 
 // The values of one asker, NaN where it cannot look; a block's is that of each of its patches.
-function mapOf({ low, high, lower, upper, cells }, asker, { grid, pool }, steps) {
+// Up to `steps.knee` they are equal steps from its lowest value on, then others to its highest.
+function mapOf({ low, knee, high, lower, upper, cells }, asker, { grid, pool, steps }) {
   const [rows, cols] = grid;
   const across = Math.ceil(cols / pool);
-  const step = (high[asker] - low[asker]) / steps;
+  const small = (knee[asker] - low[asker]) / steps.knee;
+  const large = (high[asker] - knee[asker]) / (steps.all - steps.knee);
   const values = new Float64Array(rows * cols);
   for (let row = 0, at = 0; row < rows; row++) {
     const start = asker * cells + Math.floor(row / pool) * across;
     for (let col = 0; col < cols; col++, at++) {
       const from = start + Math.floor(col / pool);
       const count = lower[from] | (upper[from] << 8);
-      values[at] = count > steps ? NaN : Math.fround(low[asker] + count * step);
+      const beyond = count - steps.knee;
+      const value = beyond > 0 ? knee[asker] + beyond * large : low[asker] + count * small;
+      values[at] = count > steps.all ? NaN : Math.fround(value);
     }
   }
   return values;

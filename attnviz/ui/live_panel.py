@@ -17,7 +17,7 @@ from attnviz.methods import METHODS
 from attnviz.scale import CONSTANT, Scale
 from attnviz.tokens import Query
 from attnviz.ui.asked import Ground
-from attnviz.ui.live_map import STEPS, Ends, LiveMap, cells_of, ends_of
+from attnviz.ui.live_map import KNEE, STEPS, Ends, LiveMap, cells_of, ends_of
 from attnviz.ui.look_panel import Look
 from attnviz.ui.observation import Observation
 from attnviz.ui.picker import CellGrid
@@ -99,7 +99,7 @@ def _drawing(
     shared = look.scale == "shared" and heat.unit == METHODS["attention"].unit
     return {
         "map": made.name,
-        "steps": STEPS,
+        "steps": {"all": STEPS, "knee": KNEE},
         "under": UNDER,
         "over": OVER,
         "scenes": {"under": live.under, "over": live.over},

@@ -124,8 +124,9 @@ function cellAt(data, surface, { clientX, clientY }) {
   const seen = surface.getBoundingClientRect();
   const x = ((clientX - seen.left) / seen.width) * data.size[0];
   const y = ((clientY - seen.top) / seen.height) * data.size[1];
-  const row = data.ys.findLastIndex((edge) => edge <= y);
-  const cell = [row, data.xs.findLastIndex((edge) => edge <= x)];
+  // An edge is of the cell that begins there, as `geometry.cell_at` has it, but for rounding.
+  const last = (edges, place) => edges.findLastIndex((edge) => edge <= place + 1e-6);
+  const cell = [last(data.ys, y), last(data.xs, x)];
   return same(cell, nearest(data, cell)) ? cell : null; // beside the grid there is no cell
 }
 

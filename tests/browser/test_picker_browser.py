@@ -16,6 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from attnviz.tokens import TokenLayout
+from attnviz.ui import asked, picker
+from tests.test_corners import BOXES
+
 pytest_plugins = ["visits"]  # for its browser
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -207,6 +211,45 @@ def test_cells_end_at_the_very_pixel(visit, window):
                 f"row {row}, column {col}: {(row * COLS + col) / 100:.3g} bits"
             )
             expect_outline(page, "hover", (row, col))
+
+
+def test_a_point_on_the_corner_of_four_cells_is_of_the_one_that_begins_there(browser):
+    """As `test_corners.py` has it of Python's rule, by the picker's own edges."""
+    script = Path(picker.__file__).with_name("picker.js").read_text("utf-8")
+    page = browser.new_page()
+    page.set_content(f"<script type=module>{script}\nwindow.cellAt = cellAt;</script>")
+    page.wait_for_function("() => window.cellAt")
+    for box in BOXES:
+        size, grid = (math.ceil(box[2]), math.ceil(box[3])), (30, 44)
+        cells = picker.CellGrid.on(size, grid, box)
+        middles = asked.Ground(TokenLayout((), (15, 22)), box)
+        every = [(row, col) for row in range(15) for col in range(22)]
+        on_picture = {
+            cell: (x, y)
+            for cell in every
+            for x, y in [middles.centre(cell)]
+            if 0 <= x < size[0] and 0 <= y < size[1]
+        }
+        found = page.evaluate(
+            """([data, points]) => {
+              const seen = { left: 0, top: 0, width: data.size[0], height: data.size[1] };
+              const surface = { getBoundingClientRect: () => seen };
+              return points.map(([clientX, clientY]) => cellAt(data, surface, { clientX, clientY }));
+            }""",
+            [
+                {
+                    "size": size,
+                    "ys": cells.ys,
+                    "xs": cells.xs,
+                    "rows": (cells.rows[0], cells.rows[-1]),
+                    "cols": (cells.cols[0], cells.cols[-1]),
+                },
+                list(on_picture.values()),
+            ],
+        )
+        assert len(found) > 100
+        assert found == [[2 * row + 1, 2 * col + 1] for row, col in on_picture]
+    page.close()
 
 
 def test_a_click_between_whole_pixels_picks_what_is_outlined(visit):
