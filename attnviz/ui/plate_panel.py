@@ -32,6 +32,7 @@ def choose_kind() -> str:
         default="map",
         key="export_what",
         required=True,
+        wrap=True,
         persist_state="session",
     )
     return kind or "map"
@@ -46,6 +47,7 @@ def plate_of(stage: Stage, kind: str) -> Figure:
             "Methods on the figure",
             [each for each in free if METHODS[each].estimate is None],
             selection_mode="multi",
+            wrap=True,
             default=USUAL,
             key="export_methods",
             format_func=lambda each: METHODS[each].label,
@@ -68,6 +70,7 @@ def plate_of(stage: Stage, kind: str) -> Figure:
         "Numbers on the figure",
         metrics.about,
         selection_mode="multi",
+        wrap=True,
         default=["entropy"],
         key="export_metrics",
         format_func=lambda each: metrics.about[each].label,
