@@ -38,7 +38,7 @@ HOMES = [
         r"uint8",
         {"attnviz/colour.py", "attnviz/mosaic.py", "attnviz/images", "models/preprocess.py"},
     ),
-    ("16-bit steps of values", r"uint16", {"attnviz/ui/live_map.py"}),
+    ("16-bit steps of values", r"uint16", {"attnviz/ui/live_map.py", "attnviz/levels.py"}),
     ("scikit-learn, which only make test installs", r"sklearn", {"models/digits.py"}),
     ("pyplot, which threads share", r"pyplot", set()),
     ("unpickling, which runs what it reads", r"pickle|cloudpickle|joblib|dill", set()),

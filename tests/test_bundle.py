@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import attnviz
 from attnviz.bundle import bundle
 from attnviz.errors import BadOption
 from attnviz.export import render
 from attnviz.head_maps import head_maps
+from attnviz.levels import render_levels
 from attnviz.metrics import head_metrics
 from attnviz.plot_export import MetricPlot
 from tests.test_export import SMALL, heat
@@ -53,3 +57,20 @@ def test_a_set_of_none_is_refused():
     with pytest.raises(BadOption, match="at least one"):
         bundle([])
     assert attnviz.BadOption is BadOption
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_a_map_is_sixteen_bits_a_patch(blank):
+    cells = np.array([[False, False, False], [False, False, blank]])
+    made = replace(heat([[2, 4, 5], [7, 12, 99]]), blank=cells if blank else None)
+    file = Image.open(BytesIO(render_levels(made)))
+    assert file.size == (3, 2) and file.mode == "I;16"
+    said = json.loads(file.info["Description"])
+    assert (said["low"], said["high"], said["unit"]) == (2, 12 if blank else 99, "attention weight")
+    levels = np.asarray(file).astype(float)
+    values = said["low"] + (said["high"] - said["low"]) * levels / 65535
+    expected = np.where(cells, 2, [[2, 4, 5], [7, 12, 99]])
+    np.testing.assert_allclose(values, expected, atol=97 / 65535 / 2 + 1e-9)
+    assert not np.asarray(Image.open(BytesIO(render_levels(heat(np.ones((2, 2))))))).any()
+    with pytest.raises(BadOption, match="one value a patch; three came"):
+        render_levels(heat(np.ones((2, 2, 3))))
