@@ -34,7 +34,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot lock sbom audit docker clean
 .PHONY: bench bench-ui bench-large bench-flow bench-figures bench-load bench-batch batch-kills
-.PHONY: faithfulness hostile fuzz proxy
+.PHONY: faithfulness hostile fuzz faults proxy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,9 @@ bench-figures: $(BENCH_READY) ## measure how long a printed figure takes, and it
 
 bench-load: $(BENCH_READY) ## measure 20 and 50 visitors at once (ARGS='--soak 10' for ten minutes' memory)
 	$(BIN)/python -m benchmarks.load $(ARGS)
+
+faults: $(DEV_READY) ## kill a page in mid-run, and start it with a full disk and no caches (CI does without)
+	$(TEST_ENV) $(BIN)/python -m pytest scripts/check_faults.py
 
 proxy: $(DEV_READY) ## check nginx' configuration in front of the page (needs nginx; CI does without)
 	$(BIN)/python -m scripts.check_proxy

@@ -111,8 +111,7 @@ def test_a_page_of_another_origin_is_refused_and_nobody_outside_is_asked(host, a
 
 
 def test_told_to_end_it_ends_and_says_nothing_wrong(host):
-    log = host.log.read_text()
-    assert "Traceback" not in log
+    assert "Traceback" not in host.log.read_text()
     host.process.terminate()
     assert host.process.wait(60) == 0
     assert "Traceback" not in host.log.read_text()
