@@ -94,6 +94,6 @@ EXPOSE 8501
 
 # An unknown path answers 200 as well, so the body counts.
 HEALTHCHECK --interval=8s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "from urllib.request import urlopen; raise SystemExit(urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4).read() != b'ok')"]
+    CMD ["python", "-c", "from os import environ; from urllib.request import urlopen; raise SystemExit(urlopen('http://127.0.0.1:' + environ.get('ATTNVIZ_PORT', '8501') + '/_stcore/health', timeout=4).read() != b'ok')"]
 
 CMD ["python", "-m", "attnviz.ui"]

@@ -117,8 +117,9 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     fits = "how the picture meets that size (aspect, its own shape; crop if only one size works)"
     add("--fit", choices=FITS, help=fits)
     add("--device", help="cpu, cuda or mps (the best there is)")
-    keep = "dense maps or what rebuilds them (%(default)s)"
-    add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
+    if command != batch_command.NAME:  # which lets each go before the next
+        keep = "dense maps or what rebuilds them (%(default)s)"
+        add("--keep", choices=("auto", "maps", "factors"), default="auto", help=keep)
 
     add = parser.add_argument_group("the method").add_argument
     methods = FILMED if filming else METHODS

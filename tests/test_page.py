@@ -104,7 +104,7 @@ def test_the_mosaic_holds_every_head(page):
     for layer in range(3):
         for head in range(3):
             most, *unit = tiles["values"][layer][head].split()
-            assert unit == ["at", "most"]
+            assert unit == ["at", "its", "highest", "patch"]
             expected = float(layers[layer].probs()[head, 0, 1:].max())
             assert float(most) == pytest.approx(expected, rel=5e-3)
 

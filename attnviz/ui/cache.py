@@ -13,7 +13,7 @@ import torch
 
 import models
 from attnviz.contract import Fit, Progress
-from attnviz.errors import BadOption, BadWeights, Busy
+from attnviz.errors import BadOption, BadWeights
 from attnviz.explain import observe
 from attnviz.failures import is_out_of_memory
 from attnviz.record import AttentionRecord
@@ -173,7 +173,7 @@ def observation(
         def going_on(done: int, total: int) -> None:
             progress(done, total)
             if monotonic() - began > (most := settings().pass_seconds):
-                raise Busy(
+                raise BadOption(
                     f"{vit.name} took longer than the {most} s that a pass may take here: choose a"
                     " lower resolution, or a smaller model."
                 )

@@ -11,8 +11,8 @@ from attnviz.ui.figure_files import FORMATS, offer_file
 
 IN_WORDS = (
     "Here A[q, k] is the attention that the query q gives the token k: each row sums to 1. *Prefix "
-    "tokens* are those without a place in the picture, the class token and registers. Every number "
-    "is the mean over all patches as queries."
+    "tokens* are the class token and, where a model has them, registers, each an extra token "
+    "without a place in the picture. Every number is the mean over all patches as queries."
 )
 
 SINKS = 12

@@ -142,7 +142,6 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
     colours = "from zero" if look.scale == "zero" else "lowest to highest"
     if look.clip is not None:
         colours += f", cut at percentiles {100 - look.clip:g} and {look.clip:g}"
-    # The bar stays the pinned map's; where they share a scale, it is this one's as well.
     colours = "as in the bar below" if shared else f"{colours}; the bar below is the pinned map's"
     blocks = "" if pool == 1 else f" Pooled: the means of {pool} × {pool} patches."
     return {
@@ -151,8 +150,7 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
         "coming": "The maps of all patches are on their way …",
         "pinned": "This is the pinned map.",
         "silent": "In this layer, the patch in {place} has no map.",
-        "now": f"{now}: {{range}} {unit}. Colours: {colours}; the bar below is of the pinned map."
-        f"{blocks}",
+        "now": f"{now}: {{range}} {unit}. Colours: {colours}.{blocks}",
     }
 
 

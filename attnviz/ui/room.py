@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ def used_bytes() -> int:
     """What this process holds in memory."""
     with suppress(OSError, ValueError, IndexError):
         pages = int((ROOT / "proc/self/statm").read_text("ascii").split()[1])
-        return pages * 4096
+        return pages * PAGESIZE
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from attnviz.ui import cache
 from attnviz.ui.model_choice import Choice
 from attnviz.ui.observation import Observation
 from attnviz.ui.state import Picture, sample_picture, visitor
+from attnviz.ui.tally import counted_refusals
 from attnviz.ui.target_panel import Wish
 from attnviz.ui.turns import Place, Turn
 
@@ -30,7 +31,9 @@ def heavy(status: DeltaGenerator) -> Iterator[Turn]:
     def waiting(place: Place) -> None:
         status.progress(0.0, place.words)
 
-    with cache.observations().line.turn(visitor(), waiting) as turn:
+    with ExitStack() as ending:
+        with counted_refusals():
+            turn = ending.enter_context(cache.observations().line.turn(visitor(), waiting))
         yield turn
 
 

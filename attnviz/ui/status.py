@@ -11,8 +11,8 @@ from attnviz.ui.tally import tally
 def show_status() -> None:
     """Who waits and what is kept, as of this moment."""
     so_far, kept, budget = tally(), cache.observations(), room.budget()
-    done = so_far.passes["done"]
-    mean = f", {so_far.seconds / done:.2f} s each" if done else ""
+    done, ended = so_far.passes["done"], sum(so_far.passes.values())
+    mean = f", {so_far.seconds / ended:.2f} s each" if ended else ""
     st.caption(
         f"For the host: {counters.visits()} pages open, {kept.line.waiting} waiting;"
         f" {done} passes{mean}, {so_far.refused['busy'] + so_far.refused['memory']} refused;"
