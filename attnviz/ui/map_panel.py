@@ -56,6 +56,7 @@ def show_map(
         values=heat.values,
         show_grid=False,
         reveal=st.session_state.pop("reveal", 0),
+        follows="patches",
         scene=scene,
         on_pick=lambda: on_map.ask(picked_cell("map")),
     )

@@ -5,6 +5,7 @@
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 const memories = new WeakMap(); // one for each picker on the page: what outlives a rerun
+let picked = null; // the name of the one that was picked on last
 
 // Streamlit calls this once when mounted and again whenever the data changed.
 export default function picker({ data, parentElement: root, setTriggerValue }) {
@@ -12,7 +13,11 @@ export default function picker({ data, parentElement: root, setTriggerValue }) {
   const memory = memories.get(root);
   const picture = root.querySelector("img");
   // The old picture stays until the new one is there; only then do marks and clicks follow it.
-  picture.onload = () => show(data, root, memory, (cell) => setTriggerValue("picked", cell));
+  const another = memory.source && memory.source !== data.picture;
+  picture.onload = () => {
+    show(data, root, memory, (cell) => setTriggerValue("picked", cell));
+    if (another && data.follows && data.follows === picked) bringIntoView(root);
+  };
   if (memory.source !== data.picture) picture.src = memory.source = data.picture;
   else if (picture.complete) picture.onload();
   const turn = (memory.turn += 1);
@@ -56,6 +61,7 @@ function show(data, root, memory, send) {
   const pick = (cell) => {
     if (data.empty?.[cell[0]][cell[1]]) return; // nothing is there
     memory.cursor = cell;
+    picked = data.name;
     point();
     send(cell);
   };
@@ -111,6 +117,17 @@ function show(data, root, memory, send) {
     memory.revealed = data.reveal;
     surface.scrollIntoView({ block: "nearest" }); // not at all where it is in view already
   }
+}
+
+// What changed by a pick elsewhere is shown, where nothing of it is on the screen: on a phone it may
+// lie below. Where some of it is, the page stays as it is.
+function bringIntoView(root) {
+  picked = null; // once for each pick
+  const surface = root.querySelector(".surface");
+  const { top, bottom } = surface.getBoundingClientRect();
+  if (top < innerHeight && bottom > 0) return;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  surface.scrollIntoView({ block: "nearest", behavior: still ? "instant" : "smooth" });
 }
 
 const same = (a, b) => String(a) === String(b);

@@ -143,6 +143,7 @@ def pick_cell(
     least: tuple[int, int] | None = None,
     hint: str = "",
     reveal: int = 0,
+    follows: str = "",
     scene: str = "",
     on_pick: Callable[[], None] | None = None,
 ) -> Cell | None:
@@ -172,6 +173,8 @@ def pick_cell(
         least: (width, height) in pixels of the screen that the picture needs.
         hint: Said where the screen has fewer than these.
         reveal: A number above 0 has the page scrolled to the picture, once for each number.
+        follows: The key of a picker: a pick there brings this one into view, if it changes and
+            nothing of it is on the screen.
         scene: Names what is drawn, where a live map follows the pointer: the cell under it is told
             to `live_panel` then, by the picker's key.
         on_pick: Called after a pick, before the page runs.
@@ -195,6 +198,7 @@ def pick_cell(
         "least": least,
         "hint": hint,
         "reveal": reveal,
+        "follows": follows,
         "scene": scene,
         "name": key,
         "ys": cells.ys,

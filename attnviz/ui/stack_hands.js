@@ -1,7 +1,8 @@
 // What a person does with the stack by mouse, touch and keyboard.
 
 const DRAG = 6; // pixels that a finger or a mouse may move while it clicks
-const TURN = 0.45; // degrees for each pixel
+const TURN = 180; // degrees for the width of the canvas
+const LEAP = 0.2; // of the zoom's logarithm, for one turn of a wheel at most
 const ARROWS = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 function listen(memory, scene, find) {
@@ -42,7 +43,10 @@ function listen(memory, scene, find) {
       look(memory, { pan: [kept.pan[0] + after.x - fingers.x, kept.pan[1] + after.y - fingers.y] });
     } else if (event.shiftKey || event.buttons > 1) {
       look(memory, { pan: [kept.pan[0] + x, kept.pan[1] + y] });
-    } else look(memory, { yaw: kept.yaw - TURN * x, pitch: kept.pitch + TURN * y });
+    } else {
+      const turn = TURN / memory.camera.size[0];
+      look(memory, { yaw: kept.yaw - turn * x, pitch: kept.pitch + turn * y });
+    }
     point(memory);
   };
   scene.onpointerup = scene.onpointercancel = (event) => {
@@ -69,7 +73,11 @@ function listen(memory, scene, find) {
     (event) => {
       const meant = event.ctrlKey || event.metaKey || memory.root.activeElement === scene;
       if (!meant || !memory.camera) return; // the page scrolls
-      const zoomed = zoomAbout(memory, Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.002)), ...place(event));
+      const pixels = event.deltaY * (event.deltaMode ? 20 : 1); // some mice count lines
+      // Two fingers on a touchpad come as a wheel with this key, in small steps.
+      const by = -pixels * (event.ctrlKey ? 0.01 : 0.002);
+      const times = Math.exp(Math.min(Math.max(by, -LEAP), LEAP));
+      const zoomed = zoomAbout(memory, times, ...place(event));
       if (zoomed || event.ctrlKey) event.preventDefault();
     },
     { passive: false },

@@ -472,15 +472,17 @@ def test_dragging_turns_it_never_upside_down(visit):
     drag(-100, 0)
     turned = pixels(page)
     assert different(before, turned) > 0.05
-    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": -30 + 45})  # 0.45° a pixel
+    turn = 100 * 180 / box["width"]  # half a turn by the whole width
+    assert 10 < turn < 30
+    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": -30 + turn})
     scene(page).hover(position=spot(twin.centre(2, 0)))
     expect(page.locator(".readout")).to_contain_text("Layer 2, head 0:")
     drag(0, 1000)
-    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": 15, "pitch": 90})
+    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": -30 + turn, "pitch": 90})
     scene(page).hover(position=spot(twin.centre(2, 3)))
     expect(page.locator(".readout")).to_contain_text("Layer 2, head 3:")
     drag(0, -100)
-    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": 15, "pitch": 45})
+    twin, _ = twin_of(page, FEW, {**USUAL, "yaw": -30 + turn, "pitch": 90 - turn})
     scene(page).hover(position=spot(twin.centre(2, 2)))
     expect(page.locator(".readout")).to_contain_text("Layer 2, head 2:")
     assert said(page)["layer"] is None
