@@ -34,7 +34,7 @@ PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types contract pytest format screenshot lock sbom audit docker clean
 .PHONY: bench bench-ui bench-large bench-flow bench-figures bench-load bench-batch batch-kills
-.PHONY: faithfulness hostile fuzz faults proxy
+.PHONY: faithfulness notebook hostile fuzz faults proxy
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -99,6 +99,9 @@ bench-batch: $(DEV_READY) ## measure many pictures against plain passes, and mem
 
 batch-kills: $(DEV_READY) ## kill a batch twenty times at random moments, and compare what comes out
 	$(BIN)/python -m benchmarks.kills $(ARGS)
+
+notebook: $(DEV_READY) ## execute docs/notebook.ipynb anew, with its pictures
+	$(BIN)/python -m scripts.notebook
 
 faithfulness: $(DEV_READY) ## measure which methods point at what the models use, and write docs/methods.md
 	$(BIN)/python -m benchmarks.faithfulness $(ARGS)

@@ -24,6 +24,7 @@ from attnviz.mass import mass_mask
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS, HeadMetrics, head_metrics
 from attnviz.plates import Beside, HeadGrid, beside, heads
+from attnviz.plot_export import MetricPlot, plot
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.record_file import load_record
 from attnviz.sinks import Sink, find_sinks, swallowed_by
@@ -49,6 +50,7 @@ __all__ = [
     "Heatmap",
     "LayerAttention",
     "Match",
+    "MetricPlot",
     "Sink",
     "TokenLayout",
     "UnknownName",
@@ -68,6 +70,7 @@ __all__ = [
     "observe",
     "observe_many",
     "open_image",
+    "plot",
     "similar",
     "similarity_to",
     "swallowed_by",

@@ -17,6 +17,9 @@ from attnviz.mass import mass_mask
 NOTEBOOK = {"width_mm": 89.0, "dpi": 150}
 """How large a notebook shows it."""
 
+WIDE = {"width_mm": 183.0, "dpi": 100}
+"""And what has many panels."""
+
 
 class Explanation(Heatmap):
     """A heatmap that can draw itself."""

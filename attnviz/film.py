@@ -10,6 +10,7 @@ from typing import Any
 from attnviz import film_export
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
+from attnviz.explanation import WIDE
 from attnviz.frames import Frames
 from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord, LayerAttention
@@ -25,6 +26,10 @@ class Film(Frames):
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write .gif .webp .png .svg .pdf or .npz; options as in `strip.FilmPaper`."""
         return film_export.save_film(self, path, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: the printed strip."""
+        return film_export.render_film(self, ".png", **WIDE)
 
 
 def film(

@@ -10,6 +10,7 @@ from typing import Any
 
 from attnviz import head_maps, plate_export
 from attnviz.errors import BadOption
+from attnviz.explanation import WIDE
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.row import Row
@@ -23,6 +24,10 @@ class Beside(Row):
         """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
         return plate_export.save_plate(self, path, **options)
 
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: the printed figure."""
+        return plate_export.render_plate(self, ".png", **WIDE)
+
 
 class HeadGrid(head_maps.HeadMaps):
     """Every head's map, which can save themselves."""
@@ -30,6 +35,10 @@ class HeadGrid(head_maps.HeadMaps):
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
         return plate_export.save_plate(self, path, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: the printed figure."""
+        return plate_export.render_plate(self, ".png", **WIDE)
 
 
 def beside(heats: Sequence[Heatmap], names: Sequence[str] = ()) -> Beside:

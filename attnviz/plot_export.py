@@ -18,6 +18,7 @@ from attnviz.curve_paper import draw_curves
 from attnviz.curves import Curves
 from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
+from attnviz.explanation import WIDE
 from attnviz.export import RENDERERS, chosen_options, stem_of
 from attnviz.metrics import HeadMetrics
 from attnviz.trace import text_of
@@ -60,6 +61,18 @@ class MetricPlot:
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write .png, .svg or .pdf; options as in `venue.PlotPaper`."""
         return save_depth(self.metrics, self.names, path, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows: the printed plot."""
+        return render_depth(self.metrics, self.names, ".png", **WIDE)
+
+
+def plot(metrics: HeadMetrics, *names: str) -> MetricPlot:
+    """Metrics of heads against depth, side by side, as a figure; the entropy if none is named.
+
+    Raises UnknownName for a metric that does not exist.
+    """
+    return MetricPlot(metrics, names or ("entropy",))
 
 
 def save_depth(
