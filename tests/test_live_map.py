@@ -70,6 +70,23 @@ def test_a_level_row_and_one_of_a_single_value_come_back():
     assert steps.tolist() == [[0, 0], [0, 65535], [65535, 65535]]
 
 
+def test_one_patch_alone_and_magnitudes_far_apart_come_back():
+    chance = np.random.default_rng(4)
+    values = np.zeros((3, 300), np.float32)
+    values[0, 123] = 1
+    values[1] = np.exp(chance.uniform(np.log(1e-12), 0, 300))
+    values[2] = 5 + chance.uniform(-1e-3, 1e-3, 300)
+    corners, steps = live_map.quantised(values, np.ones(values.shape, bool))
+    low, knee, high = corners.astype(float)
+    assert (low.tolist(), high.tolist()) == (values.min(1).tolist(), values.max(1).tolist())
+    assert ((values > knee[:, None]).sum(1) <= 3).all()  # a hundredth
+    back = decoded(corners[..., None].astype(float), steps.astype(int))
+    half = np.where(
+        values > knee[:, None], (high - knee)[:, None] / 32764, (knee - low)[:, None] / 98304
+    )
+    assert (np.abs(back - values) <= half * 1.001).all()
+
+
 @pytest.mark.parametrize("clip", [None, 99])
 def test_where_one_patch_holds_nearly_all_the_others_still_have_their_colours(clip):
     """As DINOv2's layer 0, head 5, of the cat's row 0, column 21: the cut scale shows the rest."""

@@ -157,24 +157,19 @@ def quantised(
     corners = np.zeros((3, len(values)), np.float32)
     steps = np.full(values.shape, BLANK, np.uint16)
     for row, (each, there) in enumerate(zip(values, reached, strict=True)):
-        held = each[there]
+        held = each[there].astype(np.float64)  # the 64 bits that the browser has
         if not held.size:
             continue
         # One of the values, not below what lies between two of them.
-        corners[:, row] = np.percentile(held, (0, 99, 100), method="higher")
-        # In the 64 bits that the browser has.
-        low, knee, high = map(float, corners[:, row])
-        places = np.interp(held.astype(np.float64), *_knots(low, knee, high))
-        steps[row, there] = np.rint(places)
+        at = -(-99 * (held.size - 1) // 100)
+        knee = float(np.partition(held, at)[at])
+        low, high = float(held.min()), float(held.max())
+        corners[:, row] = low, knee, high
+        small = KNEE / (knee - low) if knee > low else 0.0
+        large = (STEPS - KNEE) / (high - knee) if high > knee else 0.0
+        above = KNEE + (held - knee) * large
+        steps[row, there] = np.rint(np.where(held > knee, above, (held - low) * small))
     return corners, steps
-
-
-def _knots(low: float, knee: float, high: float) -> tuple[list[float], list[float]]:
-    """Values that rise, and the steps that they are: corners that coincide are one."""
-    knots = {low: 0.0, **({knee: float(KNEE)} if knee > low else {})}
-    if high > knee:
-        knots[high] = float(STEPS)
-    return [*knots], [*knots.values()]
 
 
 def _whole(
