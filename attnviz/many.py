@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import torch
 from PIL import Image
@@ -32,9 +32,16 @@ def observe_many(
 
 
 def observe_views(
-    vit: LoadedViT, images: Sequence[Image.Image], views: Sequence[View]
+    vit: LoadedViT,
+    images: Sequence[Image.Image],
+    views: Sequence[View],
+    *,
+    layers: Container[int] | None = None,
 ) -> list[AttentionRecord]:
-    """The same of pictures that `vit.view` has fitted already."""
+    """The same of pictures that `vit.view` has fitted already.
+
+    Of other layers than `layers` nothing need be kept: who reads them gets CaptureFailed.
+    """
     verify_once(vit)
     by_size: dict[tuple[int, ...], list[int]] = {}
     for number, view in enumerate(views):
@@ -48,7 +55,7 @@ def observe_views(
         if len(numbers) == 1:
             passes = [capture.run(vit, tensors, keep="factors")]
         else:
-            passes = together.run(vit, tensors)
+            passes = together.run(vit, tensors, layers=layers)
         for number, seen in zip(numbers, passes, strict=True):
             records[number] = record_of(vit, images[number], views[number], layout, seen)
     return [records[number] for number in range(len(views))]

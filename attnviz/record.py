@@ -21,6 +21,7 @@ from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
 from attnviz.sources import Product as Product
 from attnviz.sources import Replayed as Replayed
+from attnviz.sources import Unkept as Unkept
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows
 
@@ -36,7 +37,7 @@ class LayerAttention:
     """
 
     name: str
-    source: Maps | Factors | Replayed | Windows
+    source: Maps | Factors | Replayed | Unkept | Windows
     values: Float[Tensor, "head key channel"] | None = None
     """V: what the map multiplies."""
     projection: Float[Tensor, "out head_channel"] | None = None

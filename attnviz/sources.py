@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.bias import Crossed
+from attnviz.errors import CaptureFailed
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,23 @@ class Replayed:
     def nbytes(self) -> int:
         """Bytes held, beside the factors of one layer that were last asked for."""
         return self.fed.nbytes
+
+
+@dataclass(frozen=True)
+class Unkept:
+    """A layer of which nothing was kept, because nobody was going to read it."""
+
+    shape: tuple[int, int, int]
+    """(head, query, key)."""
+    name: str
+    """The layer's."""
+    held: tuple[Tensor, ...]
+    """Nothing, on the layer's device."""
+    nbytes: int = 0
+
+    def block(self, start: int, stop: int) -> Float[Tensor, "head query key"]:
+        """CaptureFailed, always."""
+        raise CaptureFailed(f"Layer {self.name} was not kept: observe the picture by itself.")
 
 
 @dataclass(frozen=True)

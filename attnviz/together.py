@@ -8,6 +8,7 @@ at all is tried once, on two of noise that also pass alone.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,7 +24,7 @@ from attnviz.contract import AttentionSite, LoadedViT
 from attnviz.errors import AttnVizError, CaptureFailed
 from attnviz.failures import HALF
 from attnviz.record import LayerAttention
-from attnviz.sources import Factors
+from attnviz.sources import Factors, Unkept
 from attnviz.tap import Caught, Tap, finite, only_source, require_finite
 from attnviz.verify import EXPONENTIAL
 
@@ -46,23 +47,31 @@ def go_together(vit: LoadedViT) -> bool:
         return _TRIED[vit.module]
 
 
-def run(vit: LoadedViT, tensors: Float[Tensor, "picture channel row col"]) -> list[Pass]:
+def run(
+    vit: LoadedViT,
+    tensors: Float[Tensor, "picture channel row col"],
+    *,
+    layers: Container[int] | None = None,
+) -> list[Pass]:
     """One forward pass of pictures of one size; what each left behind, as `capture.run` would.
 
-    The factors share their memory with the whole pass: all of it is kept while one of them is.
+    The factors share their memory with the whole pass: all of it is kept while one of them is. Of
+    other layers than `layers`, counted from 0, none are: they are proved all the same, and refuse
+    to be read.
 
     Raises CaptureFailed where a layer was missed or ran twice, a value is not finite, or the row
     that is proved of each picture is not what the layer used.
     """
     layout = vit.layout(*tensors.shape[-2:])
     token = layout.query_tokens(layout.default_query).start
-    tap = _Together(vit, len(tensors), token)
+    tap = _Together(vit, len(tensors), token, layers)
     with vit.lock:
         output, features, tokens = capture.shared_pass(vit, tensors, tap)
     if not finite(output) or len(output) != len(tensors):
         raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
     for name, caught in tap.caught.items():
-        only_source(name, caught)
+        if name not in tap.unkept or caught.runs != 1:
+            only_source(name, caught)
     return [
         Pass(
             layers=tuple(tap.layer(caught, number) for caught in tap.caught.values()),
@@ -95,16 +104,22 @@ class _Fed:
 class _Together(Tap):
     """A tap of several pictures, which proves one row of each as soon as a layer is done."""
 
-    def __init__(self, vit: LoadedViT, pictures: int, token: int) -> None:
+    def __init__(
+        self, vit: LoadedViT, pictures: int, token: int, layers: Container[int] | None
+    ) -> None:
         super().__init__(vit.sites, check=True)
         self.pictures, self.token, self.name = pictures, token, vit.name
+        self.layers = range(len(vit.sites)) if layers is None else layers
         self.fed: dict[str, _Fed] = {}
+        self.unkept: dict[str, Unkept] = {}
 
     def layer(self, caught: Caught, picture: int) -> LayerAttention:
         """What one picture left in one layer."""
         site = caught.site
         projection = None if site.projection is None else site.projection.weight.detach()
-        return LayerAttention(site.name, self.fed[site.name].of(picture), None, projection)
+        fed = self.fed.get(site.name)
+        source = self.unkept[site.name] if fed is None else fed.of(picture)
+        return LayerAttention(site.name, source, None, projection)
 
     def leave(self, *given: Any) -> None:
         """After an attention module ran: it is proved, and its values may go."""
@@ -163,8 +178,13 @@ class _Together(Tap):
                 f" own output by {missed:.2g}. It is not drawn."
             )
         caught.joined = None
-        # Values are let go.
-        self.fed[site.name] = _Fed(fed.queries, fed.keys, fed.keys, fed.scale, fed.bias)
+        if caught.number in self.layers:  # without values
+            self.fed[site.name] = _Fed(fed.queries, fed.keys, fed.keys, fed.scale, fed.bias)
+        else:
+            one = fed.of(0)
+            self.unkept[site.name] = Unkept(one.shape, site.name, (one.keys.new_empty(0),))
+            caught.source = caught.values = None
+            del self.fed[site.name]
 
     def _row(self, fed: _Fed, picture: int) -> Float[Tensor, "head 1 ch"]:
         """Row × values of one picture."""

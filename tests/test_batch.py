@@ -184,11 +184,20 @@ def test_figures_are_those_of_a_single_map(photos, tmp_path):
     assert [line.split(",")[:2] for line in lines[1:]] == [
         [name, figure_name(name, ".png")] for name in names
     ]
-    record = attnviz.observe(VIT, attnviz.open_image(names[8]), keep="factors")
-    # The ninth passes alone, so that not even its rounding differs.
-    attnviz.explain(record).named("8.png").save(tmp_path / "one.png", dpi=72, caption=False)
-    drawn = tmp_path / "maps" / figure_name(names[8], ".png")
-    assert drawn.read_bytes() == (tmp_path / "one.png").read_bytes()
+    for number in (3, 8):
+        heat = attnviz.explain(attnviz.observe(VIT, attnviz.open_image(names[number])))
+        one = heat.named(f"{number}.png").save(tmp_path / f"{number}.png", dpi=72, caption=False)
+        drawn = tmp_path / "maps" / figure_name(names[number], ".png")
+        assert drawn.read_bytes() == one.read_bytes()
+
+
+def test_a_figure_is_that_of_the_single_command(photos, tmp_path):
+    asked = [*TINY, "--method", "rollout"]
+    words = ["batch", str(photos / "1.png"), str(photos / "2.png"), "-o", str(tmp_path / "maps")]
+    assert main([*words, *asked, "--as", "npz"]) == 0
+    figure = tmp_path / "maps" / figure_name(str(photos / "2.png"), ".npz")
+    assert main([str(photos / "2.png"), "-o", str(tmp_path / "one.npz"), *asked]) == 0
+    assert figure.read_bytes() == (tmp_path / "one.npz").read_bytes()
 
 
 # ---- it goes on where it stopped ----------------------------------------------------------------

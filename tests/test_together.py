@@ -12,6 +12,7 @@ from timm.models.swin_transformer import SwinTransformer
 import attnviz
 import models
 from attnviz import together
+from attnviz.many import observe_views
 from tests import oracles
 from tests.conftest import PREFIXES, small_input, small_vit
 from tests.random_models import random_module
@@ -57,7 +58,9 @@ def test_pictures_of_several_sizes_are_grouped(monkeypatch):
     vit = small_vit(dynamic_img_size=True)
     assert together.go_together(vit)
     passes, run = [], together.run
-    monkeypatch.setattr(together, "run", lambda *given: passes.append(len(given[1])) or run(*given))
+    monkeypatch.setattr(
+        together, "run", lambda *given, **how: passes.append(len(given[1])) or run(*given, **how)
+    )
     tall, wide = pictures(2, (32, 128)), pictures(3, (128, 32))
     images = [wide[0], tall[0], wide[1], wide[2], tall[1]]
     records = attnviz.observe_many(vit, images, fit="aspect")
@@ -144,3 +147,19 @@ def test_the_model_comes_back_as_found():
         len(part._forward_hooks) + len(part._forward_pre_hooks) for part in vit.module.modules()
     ]
     assert after == before and vit.module.training and not vit.module.blocks[0].attn.fused_attn
+
+
+def test_a_layer_that_is_not_kept_is_proved_and_not_read():
+    vit, images = small_vit(), pictures(2)
+    views = [vit.view(image, "crop") for image in images]
+    for record, image in zip(observe_views(vit, images, views, layers=[1]), images, strict=True):
+        alone = attnviz.observe(vit, image, keep="maps")
+        torch.testing.assert_close(
+            record.layers[1].probs(), alone.layers[1].probs(), atol=2e-5, rtol=0
+        )
+        attnviz.explain(record, layer=1)
+        with pytest.raises(attnviz.CaptureFailed, match=r"blocks\.0\.attn was not kept"):
+            attnviz.explain(record, layer=0)
+    vit.sites[2].after_mix.register_forward_pre_hook(lambda _, given: 1.01 * given[0])
+    with pytest.raises(attnviz.CaptureFailed, match=r"blocks\.2\.attn"):
+        together.run(vit, torch.cat([view.tensor for view in views]), layers=[1])

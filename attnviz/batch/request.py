@@ -52,6 +52,21 @@ class Request:
         """Whether the results are rows of a table."""
         return self.kind == ".parquet"
 
+    @property
+    def alone(self) -> bool:
+        """Whether each picture passes by itself.
+
+        Figures, so that they are to the byte those of a single map; and gradients, which are of
+        one picture.
+        """
+        aims = (self.target, self.similar_to, self.similar_picture)
+        return not self.is_table or any(aim is not None for aim in aims)
+
+    @property
+    def part(self) -> int:
+        """Pictures that are in hand at a time."""
+        return 1 if self.alone else self.batch
+
     def identity(self) -> dict[str, Any]:
         """All that results depend on, in plain values; files by their SHA-256.
 

@@ -75,7 +75,7 @@ def run(
                     kept = known | {"stamp": result.stamp} | output.keep(result)
                     there.places[result.name] = journal.append(kept)
 
-                results = engine(load, request, parts_of(names, request.batch, done))
+                results = engine(load, request, parts_of(names, request.part, done))
                 _follow(results, keep, Bar(len(names) - len(done)), report)
             changed = report.done > 0 or len(report.changed) > 0
             if there.places or changed:

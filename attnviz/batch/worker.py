@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
@@ -51,7 +51,7 @@ class Worker:
         free = getattr(self.vit, "any_size", False)
         self.fit: Fit = as_fit(request.fit or ("aspect" if free else "crop"))
         self.target = self._target()
-        self._require_places()
+        self.layers = self._layers(self._require_places())
 
     def open(self, name: str) -> Opened:
         """Read and fit one picture; safe to call from several threads."""
@@ -73,29 +73,26 @@ class Worker:
         self, good: Sequence[tuple[Opened, Fed]]
     ) -> Iterator[tuple[Opened, AttentionRecord | AttnVizError]]:
         """Each picture's record, or why it has none."""
-        every = [each for each, _ in good]
-        if self.target is None and len(good) > 1:
+        alone = self.request.alone
+        if not alone and len(good) > 1:
             try:
                 records = self._together([fed for _, fed in good])
             except AttnVizError:
                 pass  # one of them is to blame: each by itself
             else:
-                yield from zip(every, records, strict=True)
+                yield from zip([each for each, _ in good], records, strict=True)
                 return
         for each, fed in good:
             try:
-                yield (
-                    each,
-                    self._aimed(fed) if self.target is not None else self._together([fed])[0],
-                )
+                yield each, self._alone(fed) if alone else self._together([fed])[0]
             except AttnVizError as error:
                 yield each, error
 
     def _together(self, fed: Sequence[Fed]) -> list[AttentionRecord]:
-        return observe_views(self.vit, [image for image, _ in fed], [view for _, view in fed])
+        images, views = zip(*fed, strict=True)
+        return observe_views(self.vit, images, views, layers=self.layers)
 
-    def _aimed(self, fed: Fed) -> AttentionRecord:
-        """With the target's gradients, which are of one picture."""
+    def _alone(self, fed: Fed) -> AttentionRecord:
         return observe(self.vit, fed[0], target=self.target, fit=self.fit)
 
     def _result(self, each: Opened, record: AttentionRecord | AttnVizError) -> Result:
@@ -120,8 +117,17 @@ class Worker:
             return similarity_to(other, name=PurePath(asked.similar_picture).name)
         return asked.target if asked.similar_to is None else similarity_to(asked.similar_to)
 
-    def _require_places(self) -> None:
-        """What is wrong with the request for any picture is known before the first one."""
+    def _layers(self, settled: Mapping[str, Any]) -> range | None:
+        """Which layers are read of each picture, as far as that is known; None for all."""
+        if "layer" not in settled or self.request.head_metrics:
+            return None
+        return range(settled["layer"], settled["layer"] + 1)
+
+    def _require_places(self) -> Mapping[str, Any]:
+        """The method's options, in their one form.
+
+        What is wrong with the request for any picture is known before the first one.
+        """
         vit, asked = self.vit, self.request
         layout: TokenLayout = vit.layout(*vit.image_size)
         places: Any = SimpleNamespace(layers=vit.sites, layout=layout)  # as in a record
@@ -134,3 +140,4 @@ class Worker:
             site = vit.sites[found.get("layer", found.get("last_layer", -1))]
             geometry = site.geometry_on(layout)
             geometry.queries.query_tokens(geometry.asked(asked.query, layout))
+        return found
