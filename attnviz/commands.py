@@ -27,13 +27,17 @@ def models_command(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("word", nargs="?", help="a part of timm's names")
     word = parser.parse_args(arguments).word
-    if word is None:
-        cards = models.MODELS.items()
+    named = {name: card for name, card in models.MODELS.items() if word and word.lower() in name}
+    if not word or named:
+        cards = (named or models.MODELS).items()
         table = [(name, card.label, card.size, card.family, card.source) for name, card in cards]
         _print(("name", "model", "size", "kind", "weights from"), table)
         print("\nAll of timm's families that can be drawn: docs/models.md; search: models WORD.")
+    if not word:
         return
     names = search(word)
+    if not names and named:
+        return
     if not names:
         raise UnknownName(f"No model of timm has {word!r} in its name.")
     rows = [_row(describe(name)) for name in islice(names, SHOWN)]

@@ -84,6 +84,8 @@ def test_models_on_the_command_line(capsys):
     assert main(["models", "pit_ti"]) == 0
     out = capsys.readouterr().out
     assert "pit_ti_224" in out and "27 × 27" in out
+    assert main(["models", "digits"]) == 0  # the project's own, of which timm knows nothing
+    assert "digits-fused-qkv" in capsys.readouterr().out
     assert main(["models", "no-such-word"]) == 2
     assert "no-such-word" in capsys.readouterr().err
 

@@ -164,8 +164,9 @@ def test_a_layer_or_a_size_that_the_model_lacks_is_said_where_it_is_chosen():
 
 
 def test_a_grid_that_patches_cannot_be_pooled_to_is_said():
-    at = follow(method="flow", size="256", pool="28")
+    at = follow(method="flow", size="256", pool="28", methods="rollout,rollout")
     assert "You chose to pool to 28 a side; this grid" in texts(at)
+    assert said(at)["methods"] == "rollout"
     assert not at.error
 
 

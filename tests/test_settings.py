@@ -74,6 +74,12 @@ def test_a_bad_value_is_refused_by_a_sentence(name):
     assert str(refused.value) == f"ATTNVIZ_{name}={text}: {sentence}"
 
 
+def test_no_name_at_all_offers_not_all_models():
+    with pytest.raises(BadOption, match="names of models"):
+        Settings.read({"ATTNVIZ_MODELS": ","})
+    assert Settings.read({"ATTNVIZ_MODELS": "digits,,digits"}).models == ("digits",)
+
+
 def test_numbers_in_other_scripts_are_none():
     with pytest.raises(BadOption):
         Settings.read({"ATTNVIZ_PORT": "٣٤"})

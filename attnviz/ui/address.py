@@ -111,7 +111,7 @@ def _component(text: str) -> str | int:
 
 
 def _several(values: Collection[str]) -> Callable[[str], list[str]]:
-    return lambda text: [one_of(values)(name) for name in text.split(",")]
+    return lambda text: [one_of(values)(name) for name in dict.fromkeys(text.split(","))]
 
 
 def own_picture(text: str) -> str | None:

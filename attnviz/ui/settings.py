@@ -38,8 +38,8 @@ def _switch(text: str) -> bool:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name for name in re.split(r"[\s,]+", text) if name)
-    if not all(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", name) for name in names):
+    names = tuple(dict.fromkeys(name for name in re.split(r"[\s,]+", text) if name))
+    if not names or not all(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", name) for name in names):
         raise ValueError("names of models, with commas between them")
     return names
 
