@@ -23,9 +23,9 @@ def render_levels(heat: Heatmap) -> bytes:
     """
     if heat.in_colour:
         raise BadOption("A 16-bit picture holds one value a patch; three came: draw one component.")
-    held = heat.values[heat.filled].astype(np.float64)
-    low, high = float(held.min()), float(held.max())
-    share = (heat.values - low) / (high - low) if high > low else np.zeros(heat.grid)
+    values = heat.values.astype(np.float64)
+    low, high = float(values[heat.filled].min()), float(values[heat.filled].max())
+    share = (values - low) / (high - low) if high > low else np.zeros(heat.grid)
     levels = np.rint(np.where(heat.filled, share, 0).clip(0, 1) * STEPS).astype(np.uint16)
     said = {"low": low, "high": high, "unit": heat.unit, "box": list(heat.box)}
     file = BytesIO()

@@ -106,6 +106,24 @@ def _over_median(
     return (norms / median.clamp_min(torch.finfo(torch.float64).tiny)).numpy()
 
 
+def own_cells(
+    cell: tuple[int, int] | None, grid: tuple[int, int], pool: int | None = None
+) -> tuple[tuple[int, int], ...]:
+    """The query's cell first, then those that are pooled with it; none of a query without a place.
+
+    What a method that adds the identity leaves with the query lies there, and is no sink.
+    """
+    if cell is None:
+        return ()
+    if pool is None:
+        return (cell,)
+    layout = TokenLayout((), grid)
+    lies_in = layout.parts(layout.pooled(pool)) > 0
+    pooled = lies_in[:, lies_in[layout.token(*cell)]].any(1)
+    others = (layout.cell(int(token)) for token in pooled.nonzero())
+    return (cell, *(other for other in others if other != cell))
+
+
 def swallowed_by(
     values: Float[np.ndarray, "row col"],
     filled: Bool[np.ndarray, "row col"] | None = None,

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 from multiprocessing import get_context
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import attnviz
 from attnviz import batch_command
 from attnviz.__main__ import main
 from attnviz.batch import Request, here, pictures_in, run
+from attnviz.batch.columns import _measures
 from attnviz.batch.journal import Journal
 from attnviz.batch.outputs import LIST, figure_name, kind_of, output_of
 from attnviz.errors import AttnVizError, BadOption
@@ -146,6 +148,18 @@ def test_a_row_is_what_explain_gives(photos, tmp_path):
         assert (row["low"], row["high"]) == pytest.approx(
             (heat.values.min(), heat.values.max()), abs=1e-5
         )
+
+
+def test_blank_cells_and_the_query_s_own_are_left_out_of_what_is_measured():
+    # A window of 4 cells among 400, two of which hold 60 % of it; and one cell beside 399 faint ones.
+    values = np.zeros((20, 20), np.float32)
+    values[:2, :2] = [[0.2, 0.2], [0.2, 0.4]]
+    window = SimpleNamespace(values=values, filled=values > 0, in_colour=False)
+    assert _measures(window, ())["area"] == 2 / 4
+    alone = np.full((20, 20), 1e-4, np.float32)
+    alone[3, 3] = 1
+    heat = SimpleNamespace(values=alone, filled=np.ones((20, 20), bool), in_colour=False)
+    assert _measures(heat, ())["swallowed"] and not _measures(heat, ((3, 3),))["swallowed"]
 
 
 def test_a_map_with_signs_and_one_in_colour_and_one_of_a_target(photos, tmp_path):

@@ -72,5 +72,10 @@ def test_a_map_is_sixteen_bits_a_patch(blank):
     expected = np.where(cells, 2, [[2, 4, 5], [7, 12, 99]])
     np.testing.assert_allclose(values, expected, atol=97 / 65535 / 2 + 1e-9)
     assert not np.asarray(Image.open(BytesIO(render_levels(heat(np.ones((2, 2))))))).any()
+    some = np.random.default_rng(0).uniform(-3, 7, (40, 50)).astype(np.float32)
+    found = np.asarray(Image.open(BytesIO(render_levels(heat(some))))).astype(float)
+    low, high = float(some.min()), float(some.max())
+    exact = (some.astype(float) - low) / (high - low) * 65535
+    assert np.abs(found - exact).max() <= 0.5 + 1e-6
     with pytest.raises(BadOption, match="one value a patch; three came"):
         render_levels(heat(np.ones((2, 2, 3))))

@@ -12,7 +12,7 @@ from attnviz.errors import BadOption
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
 from attnviz.samples import open_sample
-from attnviz.sinks import find_sinks, swallowed_by
+from attnviz.sinks import find_sinks, own_cells, swallowed_by
 from tests.test_methods import random_maps, record_of
 
 
@@ -179,3 +179,10 @@ def test_the_rollout_of_dinov2_is_swallowed_and_its_last_layer_is_not():
         for head in (None, *range(6)):
             values = attnviz.explain(small, "attention", query=query, head=head).values
             assert swallowed_by(values) == ()
+
+
+def test_the_query_s_own_cells_are_its_pool():
+    assert own_cells(None, (4, 6)) == ()
+    assert own_cells((3, 1), (4, 6)) == ((3, 1),)
+    # 4 × 6 pooled to at most 3 a side: blocks of 2 × 2 cells.
+    assert own_cells((3, 1), (4, 6), 3) == ((3, 1), (2, 0), (2, 1), (3, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -40,7 +40,7 @@ COLUMNS: Mapping[str, tuple[pa.DataType, str]] = {
     "total": (pa.float64(), "the sum of its values: of a share, what is not on prefix tokens"),
     "entropy": (pa.float64(), "of the map over its sum, in nats; null for one with signs"),
     "area": (pa.float64(), f"the share of the cells that hold {MASS} of it; null as above"),
-    "swallowed": (pa.bool_(), "whether a few cells leave nothing to see of it"),
+    "swallowed": (pa.bool_(), "whether a few cells, but the query's own, leave nothing to see"),
     "label": (pa.string(), "the most probable class; null without classes"),
     "probability": (pa.float64(), "of that class"),
     "score": (pa.float64(), "the value of the gradient's target; null without one"),
@@ -55,8 +55,16 @@ HEADS: Mapping[str, tuple[pa.DataType, str]] = {
 """The same of head metrics, where they are asked for."""
 
 
-def row_of(record: AttentionRecord, heat: Heatmap, metrics: HeadMetrics | None) -> dict[str, Any]:
-    """A picture's row, in values that JSON can write; floats of arrays as base64 of float32."""
+def row_of(
+    record: AttentionRecord,
+    heat: Heatmap,
+    metrics: HeadMetrics | None,
+    itself: Sequence[tuple[int, int]] = (),
+) -> dict[str, Any]:
+    """A picture's row, in values that JSON can write; floats of arrays as base64 of float32.
+
+    `itself` are the cells of what the query keeps, which swallow no map.
+    """
     left, top, right, bottom = heat.box
     rows, cols = heat.grid
     values = heat.values if heat.blank is None else np.where(heat.blank, np.nan, heat.values)
@@ -71,7 +79,7 @@ def row_of(record: AttentionRecord, heat: Heatmap, metrics: HeadMetrics | None) 
         "rows": rows,
         "columns": cols,
         "heat": packed(values),
-        **_measures(heat),
+        **_measures(heat, itself),
         "label": best[0],
         "probability": best[2],
         "score": record.score,
@@ -101,7 +109,7 @@ def schema(*, head_metrics: bool, about: Mapping[str, str]) -> pa.Schema:
     )
 
 
-def _measures(heat: Heatmap) -> dict[str, float | bool | None]:
+def _measures(heat: Heatmap, itself: Sequence[tuple[int, int]]) -> dict[str, float | bool | None]:
     """What can be said of a map in numbers, from the cells that hold a value."""
     held = heat.values[heat.filled].astype(np.float64)
     total = float(held.sum())
@@ -115,13 +123,13 @@ def _measures(heat: Heatmap) -> dict[str, float | bool | None]:
         if spread
         else None,
         "area": _area(heat) if spread else None,
-        "swallowed": spread and bool(swallowed_by(heat.values, heat.filled)),
+        "swallowed": spread and bool(swallowed_by(heat.values, heat.filled, itself=itself)),
     }
 
 
 def _area(heat: Heatmap) -> float | None:
     try:
-        return mass_mask(heat.values, MASS).area
+        return int(mass_mask(heat.values, MASS).kept.sum()) / int(heat.filled.sum())
     except BadOption:
         return None
 

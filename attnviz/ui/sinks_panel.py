@@ -8,8 +8,7 @@ import streamlit as st
 
 from attnviz.heatmap import Heatmap
 from attnviz.methods import METHODS
-from attnviz.sinks import swallowed_by
-from attnviz.tokens import TokenLayout
+from attnviz.sinks import own_cells, swallowed_by
 from attnviz.ui.method_panel import Ask
 
 NAMED = 3
@@ -38,18 +37,10 @@ def leave_out_sinks(
 
 
 def _itself(heat: Heatmap, asked: Ask) -> tuple[Cell, ...]:
-    """The query's cell first, and those pooled with it, where the method adds the identity."""
-    cell = heat.query_cell
-    if cell is None or not METHODS[asked.method].keeps_itself(asked.options):
+    """The query's cells, where the method adds the identity."""
+    if not METHODS[asked.method].keeps_itself(asked.options):
         return ()
-    pool = asked.options.get("pool")
-    if pool is None:
-        return (cell,)
-    layout = TokenLayout((), heat.grid)
-    lies_in = layout.parts(layout.pooled(pool)) > 0
-    pooled = lies_in[:, lies_in[layout.token(*cell)]].any(1)
-    others = (layout.cell(int(token)) for token in pooled.nonzero())
-    return (cell, *(other for other in others if other != cell))
+    return own_cells(heat.query_cell, heat.grid, asked.options.get("pool"))
 
 
 def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
