@@ -32,6 +32,7 @@ from attnviz.arguments import (
     query_of,
     size_of,
 )
+from attnviz.bundle import TEX, ZIP, bundle
 from attnviz.commands import COMMANDS
 from attnviz.contract import LoadedViT, Progress, as_fit
 from attnviz.errors import AttnVizError, BadOption
@@ -50,7 +51,7 @@ from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
 from attnviz.wishes import asked_of
-from attnviz.writing import require_free
+from attnviz.writing import checked_target, require_free, write_whole
 from models.devices import choose_device
 
 
@@ -132,7 +133,10 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
             made = _explained(given, record, query, asked)
             if command == faithfulness_command.NAME:
                 made = faithfulness_command.run(vit, record, made, given, _progress("picture"))
-    made.save(output, overwrite=given.overwrite, **drawing)
+    if output.suffix.lower() == ZIP and not isinstance(made, Faithfulness):
+        write_whole(output, bundle([(made, drawing)]), overwrite=given.overwrite)
+    else:
+        made.save(output, overwrite=given.overwrite, **drawing)
     _say(f"{output}: {made.summary}; on {choose_device(given.device)}")
     for note in made.notes:
         _say(f"note: {note}")
@@ -146,6 +150,13 @@ def _methods(given: argparse.Namespace, command: str | None) -> list[str]:
 
 def _planned(given: argparse.Namespace, command: str | None, drawing: dict[str, Any]) -> Path:
     """Where the figure goes; what is wrong with its options is known before a model runs."""
+    if command != faithfulness_command.NAME and given.output.lower().endswith(ZIP):
+        if given.manifest is not None or given.latex is not None:
+            raise BadOption("The zip holds manifest and LaTeX: leave --manifest and --latex out.")
+        output = checked_target(given.output, (ZIP,), True, "A set of files")
+        as_one = argparse.Namespace(**{**vars(given), "output": str(output.with_suffix(TEX))})
+        _planned(as_one, command, drawing)
+        return output
     if command == plate_command.NAME:
         return plate_command.plan(given, drawing)
     plan = film_export.plan_film if command == film_command.NAME else export.plan

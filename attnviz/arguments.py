@@ -11,10 +11,11 @@ from typing import NoReturn
 from PIL import Image
 
 from attnviz import batch_command, faithfulness_command, film_command, plate_command
+from attnviz.bundle import ZIP
 from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
-from attnviz.export import RENDERERS
+from attnviz.export import KINDS, RENDERERS
 from attnviz.film import FILMED
 from attnviz.film_export import FILM_KINDS
 from attnviz.heatmap import INTERPOLATIONS
@@ -23,6 +24,7 @@ from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
 from attnviz.paper_flags import add_paper
+from attnviz.plate_export import PLATE_KINDS
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
@@ -97,7 +99,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         add("-o", "--output", required=True, help="a folder of figures, or one table: NAME.parquet")
     else:
         add("picture", help="the picture's file")
-        kinds = ", ".join(FILM_KINDS if filming else RENDERERS)
+        kinds = ", ".join(_kinds_of(command))
         said = f"its suffix says what is written: {kinds}"
         add("-o", "--output", required=True, metavar="FILE", help=said)
         add("--overwrite", action="store_true", help="replace files that exist already")
@@ -162,6 +164,14 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     add("--mass", type=float, help=outlined)
     add_paper(add, of)
     return parser
+
+
+def _kinds_of(command: str | None) -> list[str]:
+    """The suffixes that `-o` takes."""
+    if command == faithfulness_command.NAME:
+        return [*RENDERERS]
+    kinds = {film_command.NAME: FILM_KINDS, plate_command.NAME: PLATE_KINDS}
+    return [*kinds.get(command or "", KINDS), ZIP]
 
 
 def options_of_methods(methods: Iterable[str] = METHODS) -> dict[str, tuple[Option, list[str]]]:

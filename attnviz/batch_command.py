@@ -15,7 +15,7 @@ from attnviz.batch.outputs import kind_of, output_of
 from attnviz.batch.request import BATCH
 from attnviz.contract import LoadedViT
 from attnviz.errors import AttnVizError, BadOption
-from attnviz.export import RENDERERS
+from attnviz.export import KINDS
 from attnviz.interrupt import CODE
 from attnviz.tokens import Query
 
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = "Draw, or measure, what a Vision Transformer attends to in many pictures."
     parser.epilog = EXAMPLES
     add = parser.add_argument_group("the batch").add_argument
-    kinds = [kind.removeprefix(".") for kind in RENDERERS]
+    kinds = [kind.removeprefix(".") for kind in KINDS]
     add("--as", dest="figures", choices=kinds, help="what figures are written as (png)")
     heads = "in a table, every metric of every head too; takes about as long as the model"
     add("--head-metrics", action="store_true", help=heads)

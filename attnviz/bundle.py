@@ -9,15 +9,12 @@ from typing import Any
 
 from attnviz.errors import BadOption
 from attnviz.figure import Figure, keys, kinds_of, latex, manifest_json, render, stem
-from attnviz.head_maps import HeadMaps
-from attnviz.heatmap import Heatmap
-from attnviz.levels import render_levels
-from attnviz.plate_export import render_cells
-from attnviz.plot_export import MetricPlot, render_table
 from attnviz.references import bibtex
 
 MOVING = (".gif", ".webp")
 """Left out: large, and for no paper."""
+
+ZIP = ".zip"
 
 TEX = ".pdf"
 """The kind of file that LaTeX includes."""
@@ -26,9 +23,9 @@ TEX = ".pdf"
 def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
     """A zip of figures, each with the options that it is drawn with; the same bytes each time.
 
-    There is `NAME.pdf`, `.png`, `.svg` and `.npz` as far as a figure can be these, with
-    `NAME.manifest.json` of the PDF, `NAME.tex`, of a map `NAME.16-bit.png`, numbers of heads as
-    `NAME.csv`, and one `references.bib` of all methods. Raises BadOption for no figure.
+    There is `NAME.pdf`, `.png`, `.svg`, `.npz` and `.csv` as far as a figure can be these, of a map
+    `NAME.16-bit.png` and `NAME.mask.png`, with `NAME.manifest.json` of the PDF, `NAME.tex`, and one
+    `references.bib` of all methods. Raises BadOption for no figure.
     """
     if not figures:
         raise BadOption("A set of figures needs at least one; none came.")
@@ -41,12 +38,6 @@ def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
         said = manifest_json(figure, TEX, parts[name + TEX], **options)
         parts[f"{name}.manifest.json"] = said.encode()
         parts[f"{name}.tex"] = latex(figure, name + TEX, **options).encode()
-        if isinstance(figure, Heatmap) and not figure.in_colour:
-            parts[f"{name}.16-bit.png"] = render_levels(figure)
-        if isinstance(figure, MetricPlot):
-            parts[f"{name}.csv"] = render_table(figure.metrics)
-        elif isinstance(figure, HeadMaps):
-            parts[f"{name}.csv"] = render_cells(figure)
     cited = dict.fromkeys(key for figure, _ in figures for key in keys(figure))
     if cited:
         parts["references.bib"] = bibtex(cited).encode()

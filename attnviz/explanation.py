@@ -33,7 +33,7 @@ class Explanation(Heatmap):
         return colour.mask_image(self, mass_mask(self.values, mass).kept)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg, .pdf or .npz; options as in `export.save`."""
+        """Write one of the suffixes in `export.KINDS`; options as in `export.save`."""
         return export.save(self, path, **options)
 
     def chart(self, **options: Any) -> figures.Figure:

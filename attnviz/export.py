@@ -16,9 +16,10 @@ import numpy as np
 
 from attnviz.again import again
 from attnviz.colour import mask_image
-from attnviz.errors import unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
+from attnviz.levels import render_cells, render_levels
 from attnviz.mass import mass_mask
 from attnviz.paper import Paper, draw, printable
 from attnviz.scale import Scale, choose_scale
@@ -26,7 +27,7 @@ from attnviz.sheet import png_words
 from attnviz.strip import FilmPaper
 from attnviz.trace import text_of
 from attnviz.venue import PlotPaper
-from attnviz.writing import checked_target, write_whole
+from attnviz.writing import checked_target, kind_of, write_whole
 
 _Options = TypeVar("_Options", Paper, PlotPaper, FilmPaper)
 
@@ -39,7 +40,7 @@ def save(
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan(path, overwrite=overwrite, **options)
-    content = RENDERERS[target.suffix.lower()](heat, paper)
+    content = KINDS[kind_of(target, KINDS)](heat, paper)
     return write_whole(target, content, overwrite=overwrite)
 
 
@@ -47,14 +48,14 @@ def plan(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, Paper]:
     """Where and how `save` would write; what is wrong with that is known before a model runs."""
-    return checked_target(path, RENDERERS, overwrite), chosen_options(Paper, options)
+    return checked_target(path, KINDS, overwrite), chosen_options(Paper, options)
 
 
 def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
-    """The bytes of the file that `save` writes; `kind` is one of the suffixes in `RENDERERS`."""
-    if kind not in RENDERERS:
-        raise unknown("kind of file", kind, RENDERERS)
-    return RENDERERS[kind](heat, chosen_options(Paper, options))
+    """The bytes of the file that `save` writes; `kind` is one of the suffixes in `KINDS`."""
+    if kind not in KINDS:
+        raise unknown("kind of file", kind, KINDS)
+    return KINDS[kind](heat, chosen_options(Paper, options))
 
 
 def chosen_options(kind: type[_Options], options: Mapping[str, Any]) -> _Options:
@@ -191,4 +192,37 @@ RENDERERS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
     ".pdf": partial(_drawn, "pdf"),
     ".npz": _arrays,
 }
-"""Suffix -> what makes the bytes of such a file."""
+"""Suffix → what makes the bytes of such a file: of a figure, and of what it is drawn from."""
+
+
+def _mask(heat: Heatmap, paper: Paper) -> bytes:
+    return render_mask(heat) if paper.mass is None else render_mask(heat, paper.mass)
+
+
+def _levels(heat: Heatmap, paper: Paper) -> bytes:
+    return render_levels(heat, manifest(heat, paper))
+
+
+def _cells(heat: Heatmap, paper: Paper) -> bytes:
+    return render_cells(heat)
+
+
+MASK, LEVELS = ".mask.png", ".16-bit.png"
+
+KINDS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
+    **RENDERERS,
+    ".csv": _cells,
+    LEVELS: _levels,
+    MASK: _mask,
+}
+"""The same with those of bare numbers, for which nothing is drawn."""
+
+
+def kinds_for(heat: Heatmap) -> tuple[str, ...]:
+    """The suffixes in `KINDS` of files that this map can be, by its values."""
+    cannot = [LEVELS] if heat.in_colour else []
+    try:
+        mass_mask(heat.values)
+    except BadOption:
+        cannot.append(MASK)
+    return tuple(kind for kind in KINDS if kind not in cannot)

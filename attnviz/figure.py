@@ -27,10 +27,23 @@ Figure = Heatmap | Frames | Row | HeadMaps | MetricPlot
 """What can be printed."""
 
 
+KINDS = tuple(
+    dict.fromkeys(
+        [
+            *export.KINDS,
+            *film_export.FILM_KINDS,
+            *plate_export.PLATE_KINDS,
+            *plot_export.DEPTH_KINDS,
+        ]
+    )
+)
+"""All suffixes of files that some figure can be."""
+
+
 def kinds_of(figure: Figure) -> tuple[str, ...]:
     """The suffixes of files that it can be."""
     if isinstance(figure, Heatmap):
-        return tuple(export.RENDERERS)
+        return export.kinds_for(figure)
     if isinstance(figure, Frames):
         return tuple(film_export.FILM_KINDS)
     return (

@@ -18,7 +18,7 @@ from attnviz.export import chosen_options, stem_of
 from attnviz.frames import Frames
 from attnviz.strip import FilmPaper, draw_strip
 from attnviz.trace import text_of
-from attnviz.writing import checked_target, write_whole
+from attnviz.writing import checked_target, kind_of, write_whole
 
 
 def save_film(
@@ -29,7 +29,7 @@ def save_film(
     Raises `BadOption` for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan_film(path, overwrite=overwrite, **options)
-    content = FILM_KINDS[target.suffix.lower()](frames, paper)
+    content = FILM_KINDS[kind_of(target, FILM_KINDS)](frames, paper)
     return write_whole(target, content, overwrite=overwrite)
 
 

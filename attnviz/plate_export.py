@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from attnviz.again import again
-from attnviz.errors import unknown
+from attnviz.errors import BadOption, unknown
 from attnviz.export import chosen_options, stem_of
 from attnviz.head_maps import HeadMaps
 from attnviz.head_paper import draw_heads
+from attnviz.levels import render_cells as render_grid
 from attnviz.paper import Paper
 from attnviz.row import Row, draw_row
 from attnviz.trace import text_of
-from attnviz.writing import checked_target, write_whole
+from attnviz.writing import checked_target, kind_of, write_whole
 
 Plate = Row | HeadMaps
 """What is drawn on one figure."""
@@ -35,7 +36,7 @@ def save_plate(
     for a suffix, an option's value or a place that doesn't work.
     """
     target, paper = plan_plate(path, overwrite=overwrite, **options)
-    content = PLATE_KINDS[target.suffix.lower()](plate, paper)
+    content = PLATE_KINDS[kind_of(target, PLATE_KINDS)](plate, paper)
     return write_whole(target, content, overwrite=overwrite)
 
 
@@ -123,10 +124,26 @@ def render_cells(maps: HeadMaps) -> bytes:
     return file.getvalue().encode()
 
 
+def _table(plate: Plate, paper: Paper) -> bytes:
+    if isinstance(plate, HeadMaps):
+        return render_cells(plate)
+    lines = ["map,row,col,value\n"]
+    for number, heat in enumerate(plate.heats):
+        if heat.in_colour:
+            raise BadOption(
+                f"A table holds one value a patch, and {plate.names[number]} has three: save a"
+                " .npz, or draw one component."
+            )
+        cells = render_grid(heat).decode().splitlines(keepends=True)[1:]
+        lines += [f"{number},{cell}" for cell in cells]
+    return "".join(lines).encode()
+
+
 PLATE_KINDS: Mapping[str, Callable[[Plate, Paper], bytes]] = {
     ".png": partial(_drawn, "png"),
     ".svg": partial(_drawn, "svg"),
     ".pdf": partial(_drawn, "pdf"),
     ".npz": _arrays,
+    ".csv": _table,
 }
 """Suffix → what makes the bytes of such a file."""

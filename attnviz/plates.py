@@ -21,7 +21,7 @@ class Beside(Row):
     """Maps beside each other that can save themselves."""
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
+        """Write .png, .svg, .pdf, .npz or .csv; options as in `plate_export.save_plate`."""
         return plate_export.save_plate(self, path, **options)
 
     def _repr_png_(self) -> bytes:
@@ -33,7 +33,7 @@ class HeadGrid(head_maps.HeadMaps):
     """Every head's map, which can save themselves."""
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg, .pdf or .npz; options as in `plate_export.save_plate`."""
+        """Write .png, .svg, .pdf, .npz or .csv; options as in `plate_export.save_plate`."""
         return plate_export.save_plate(self, path, **options)
 
     def _repr_png_(self) -> bytes:

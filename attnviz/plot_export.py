@@ -23,10 +23,12 @@ from attnviz.export import RENDERERS, chosen_options, stem_of
 from attnviz.metrics import HeadMetrics
 from attnviz.trace import text_of
 from attnviz.venue import PlotPaper
-from attnviz.writing import checked_target, write_whole
+from attnviz.writing import checked_target, kind_of, write_whole
 
-DEPTH_KINDS = (".png", ".svg", ".pdf")
-"""Suffixes of a plot of a metric against depth."""
+TABLE = ".csv"
+
+DEPTH_KINDS = (".png", ".svg", ".pdf", TABLE)
+"""Suffixes of a plot of a metric against depth; a table holds every metric of every head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class MetricPlot:
         return self.metrics.notes
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .png, .svg or .pdf; options as in `venue.PlotPaper`."""
+        """Write .png, .svg, .pdf or .csv; options as in `venue.PlotPaper`."""
         return save_depth(self.metrics, self.names, path, **options)
 
     def _repr_png_(self) -> bytes:
@@ -88,7 +90,7 @@ def save_depth(
     Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
     """
     target = checked_target(path, DEPTH_KINDS, overwrite)
-    content = render_depth(metrics, names, target.suffix.lower(), **options)
+    content = render_depth(metrics, names, kind_of(target, DEPTH_KINDS), **options)
     return write_whole(target, content, overwrite=overwrite)
 
 
@@ -100,6 +102,8 @@ def render_depth(
         raise unknown("kind of file", kind, DEPTH_KINDS)
     plot = MetricPlot(metrics, (names,) if isinstance(names, str) else tuple(names))
     paper = chosen_options(PlotPaper, options)
+    if kind == TABLE:
+        return render_table(metrics)
     text, drawn = text_of(depth_manifest(plot, paper)), kind.removeprefix(".")
     return draw_depth(metrics, plot.names, paper, kind=drawn, manifest=text)
 
@@ -152,7 +156,7 @@ def save_curves(
     Raises `BadOption` as `save` does.
     """
     target = checked_target(path, RENDERERS, overwrite)
-    content = render_curves(curves, target.suffix.lower(), **options)
+    content = render_curves(curves, kind_of(target, RENDERERS), **options)
     return write_whole(target, content, overwrite=overwrite)
 
 

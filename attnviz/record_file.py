@@ -76,7 +76,7 @@ def save_record(
     record: AttentionRecord, path: str | os.PathLike[str], *, overwrite: bool = True
 ) -> Path:
     """Write a record whole or not at all; raises BadOption for a place that doesn't work."""
-    target = checked_target(path, (KIND,), overwrite)
+    target = checked_target(path, (KIND,), overwrite, "A record")
     arrays: dict[str, Any] = {}
     words = json.dumps({"made_by": FORMAT, "record": _plain(record, arrays)})
     file = BytesIO()

@@ -11,12 +11,10 @@ from typing import Any
 import models
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption
-from attnviz.figure import kinds_of, render
+from attnviz.figure import KINDS, kinds_of, render
 from attnviz.images import open_image
 from attnviz.remake import LARGEST, drawing_of, read_manifest, remake, require_versions
-from attnviz.writing import checked_target, require_free, write_whole
-
-KINDS = (".png", ".svg", ".pdf", ".npz", ".gif", ".webp")
+from attnviz.writing import checked_target, kind_of, require_free, write_whole
 
 
 def replay_command(arguments: Sequence[str]) -> None:
@@ -47,7 +45,7 @@ def replay_command(arguments: Sequence[str]) -> None:
         return _load(origin, given.checkpoint)
 
     figure = remake(said, pictures, load)
-    kind = target.suffix.lower()
+    kind = kind_of(target, KINDS)
     if kind not in kinds_of(figure):
         raise BadOption(
             f"This figure can be {', '.join(kinds_of(figure))}; {target.name!r} ends in {kind}."

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnviz.figure import Figure, latex, manifest_json, references
-from attnviz.writing import checked_target, write_whole
+from attnviz.figure import Figure, kinds_of, latex, manifest_json, references
+from attnviz.writing import checked_target, kind_of, write_whole
 
 
 def side_places(given: argparse.Namespace) -> list[Path]:
     """Where files beside the figure go; BadOption where one can't be written."""
     places = []
     if getattr(given, "manifest", None) is not None:
-        places.append(checked_target(given.manifest, (".json",), overwrite=True))
+        places.append(checked_target(given.manifest, (".json",), True, "A manifest"))
     if getattr(given, "latex", None) is not None:
-        tex = checked_target(given.latex, (".tex",), overwrite=True)
+        tex = checked_target(given.latex, (".tex",), True, "LaTeX")
         places += [tex, tex.with_suffix(".bib")]
     return places
 
@@ -29,7 +29,7 @@ def write_sides(
     for place in side_places(given):
         match place.suffix.lower():
             case ".json":
-                kind = output.suffix.lower()
+                kind = kind_of(output, kinds_of(figure))
                 text = manifest_json(figure, kind, output.read_bytes(), **drawing)
             case ".tex":
                 text = latex(figure, output.name, **drawing)

@@ -12,14 +12,24 @@ from pathlib import Path
 from attnviz.errors import BadOption
 
 
-def checked_target(path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool) -> Path:
+def kind_of(path: str | os.PathLike[str], kinds: Iterable[str]) -> str:
+    """The suffix of `kinds` that a file's name ends in, the longest; "" if it is none of them."""
+    name = Path(path).name.lower()
+    return max(
+        (kind for kind in kinds if name.endswith(kind) and name != kind), key=len, default=""
+    )
+
+
+def checked_target(
+    path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool, what: str = "A figure"
+) -> Path:
     """The path, where a file of one of these suffixes can be written; BadOption otherwise."""
     target = Path(path)
-    kind = target.suffix.lower()
-    if kind not in kinds:
+    if not kind_of(target, kinds):
+        ends = target.suffix.lower() or "none of them"
         raise BadOption(
-            f"A figure can be saved as {', '.join(kinds)};"
-            f" {target.name!r} ends in {kind or 'none of them'}. Choose one of these suffixes."
+            f"{what} can be saved as {', '.join(kinds)};"
+            f" {target.name!r} ends in {ends}. Choose one of these suffixes."
         )
     if not overwrite:
         require_free(target)

@@ -15,7 +15,7 @@ from PIL import Image
 import attnviz
 from attnviz.bundle import bundle
 from attnviz.errors import BadOption
-from attnviz.export import render
+from attnviz.export import KINDS, render
 from attnviz.head_maps import head_maps
 from attnviz.levels import render_levels
 from attnviz.metrics import head_metrics
@@ -42,12 +42,12 @@ def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
         assert len(set(names)) == len(names)
         stem = "dinov2-small_attention_layer-3_head-5_query-patch-row-1-column-0"
         for name in (stem, f"{stem}-2"):
-            for kind in (".pdf", ".png", ".svg", ".npz", ".manifest.json", ".tex"):
+            for kind in (*KINDS, ".manifest.json", ".tex"):
                 assert name + kind in names
         assert files.read(f"{stem}.png") == render(heat(), ".png", **SMALL)
         said = json.loads(files.read(f"{stem}-2.manifest.json"))
         assert said["file"]["sha256"] == sha256(files.read(f"{stem}-2.pdf")).hexdigest()
-        assert sum(name.endswith(".csv") for name in names) == 2
+        assert sum(name.endswith(".csv") for name in names) == 4
         assert not any(name.endswith((".gif", ".webp")) for name in names)
         assert b"vaswani2017attention" in files.read("references.bib")
         assert {info.date_time for info in files.infolist()} == {(1980, 1, 1, 0, 0, 0)}

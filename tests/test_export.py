@@ -369,6 +369,9 @@ def test_a_plot_is_a_file_that_says_what_it_shows(tmp_path, kind) -> None:
     elif kind == ".svg":
         names = {"dc": "http://purl.org/dc/elements/1.1/"}
         text = ElementTree.fromstring(content).findtext(".//dc:description", namespaces=names)
+    elif kind == ".csv":
+        assert content == render_table(made)
+        return
     else:
         assert b"/Subject" in content and b"/Type3" not in content and b"Date" not in content
         return
@@ -431,7 +434,7 @@ def test_a_plots_text_is_neither_cut_off_nor_covered(name, options) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"path": "plot.npz"}, BadOption, r"\.png, \.svg, \.pdf; 'plot.npz' ends in \.npz"),
+        ({"path": "plot.npz"}, BadOption, r"\.png, \.svg, \.pdf, \.csv; 'plot.npz' ends in \.npz"),
         ({"path": "nowhere/plot.png"}, BadOption, "no such folder"),
         ({"name": "entropi"}, UnknownName, "entropy"),
         ({"width_mm": 10.0}, BadOption, "width_mm is from 50 to 400"),
@@ -521,7 +524,7 @@ def test_the_suffix_may_be_in_capitals(tmp_path, name) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("figure.jpg", r"\.png, \.svg, \.pdf, \.npz; 'figure.jpg' ends in \.jpg"),
+        ("figure.jpg", r"\.npz, \.csv, \.16-bit\.png, \.mask\.png; 'figure.jpg' ends in \.jpg"),
         ("figure", "ends in none of them"),
         (".png", "ends in none of them"),
         ("nowhere/figure.png", "no such folder"),

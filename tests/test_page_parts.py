@@ -10,7 +10,7 @@ from PIL import Image
 
 import attnviz
 import models
-from attnviz.export import RENDERERS
+from attnviz.export import KINDS, RENDERERS
 from attnviz.film_export import FILM_KINDS
 from attnviz.plot_export import DEPTH_KINDS
 from attnviz.scale import Scale
@@ -44,7 +44,7 @@ class SessionState(dict):
 
 def test_every_kind_of_file_is_offered():
     assert {suffix for suffix, _ in FORMATS.values()} == RENDERERS.keys()
-    assert set(DEPTH_KINDS) < RENDERERS.keys()
+    assert set(DEPTH_KINDS) < KINDS.keys()
     assert {suffix for suffix, _ in FILM_FORMATS.values()} == FILM_KINDS.keys()
 
 

@@ -20,7 +20,7 @@ from attnviz.batch.journal import Entry, Journal
 from attnviz.batch.request import Request
 from attnviz.batch.worker import Result
 from attnviz.errors import BadOption
-from attnviz.export import RENDERERS, chosen_options, stem_of
+from attnviz.export import KINDS, chosen_options, stem_of
 from attnviz.paper import Paper
 from attnviz.writing import require_free, write_whole
 
@@ -92,8 +92,8 @@ class Figures:
 
     def __init__(self, path: Path, request: Request) -> None:
         """The folder, and what its figures are; BadOption for what none can be."""
-        if request.kind not in RENDERERS:
-            raise BadOption(f"Figures are {', '.join(RENDERERS)}; {request.kind!r} came.")
+        if request.kind not in KINDS:
+            raise BadOption(f"Figures are {', '.join(KINDS)}; {request.kind!r} came.")
         if request.head_metrics:
             raise BadOption("Head metrics are columns of a table: give NAME.parquet as the output.")
         chosen_options(Paper, request.drawing)

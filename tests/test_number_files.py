@@ -1,0 +1,147 @@
+"""Files of bare numbers, by suffix, from the command line and from Python."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz.__main__ import main
+from attnviz.errors import BadOption
+from attnviz.export import KINDS, kinds_for, render, save
+from attnviz.samples import sample_path
+from attnviz.writing import kind_of
+from tests.test_export import SMALL, heat
+
+DIGIT = [str(sample_path("digit-3")), "--model", "digits", "--layer", "1", "--head", "0"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """One map as each kind of file of numbers, and as a zip."""
+    folder = tmp_path_factory.mktemp("numbers")
+    for kind in (".npz", ".csv", ".16-bit.png", ".mask.png", ".zip"):
+        assert main([*DIGIT, "-o", str(folder / f"three{kind}")]) == 0
+    return folder
+
+
+def values_in(folder):
+    with np.load(folder / "three.npz") as saved:
+        return saved["values"]
+
+
+def test_a_table_of_a_map_has_its_values_to_the_last_bit(files):
+    lines = [*csv.reader((files / "three.csv").read_text().splitlines())]
+    assert lines[0] == ["row", "col", "value"] and len(lines) == 1 + 64
+    values = values_in(files)
+    for row, col, value in lines[1:]:
+        assert np.float32(value) == values[int(row), int(col)]
+
+
+def test_levels_and_mask_are_those_of_the_map(files):
+    values = values_in(files)
+    with Image.open(files / "three.16-bit.png") as levels:
+        said = json.loads(levels.info["Description"])
+        back = said["low"] + (said["high"] - said["low"]) * np.asarray(levels).astype(float) / 65535
+    np.testing.assert_allclose(back, values, atol=(said["high"] - said["low"]) / 65535)
+    assert said["again"] and said["facts"]["head"] == "0"
+    with Image.open(files / "three.mask.png") as mask:
+        white = np.asarray(mask.resize((8, 8), Image.Resampling.NEAREST)) == 255
+    held = np.sort(values[white])[::-1]
+    assert held.sum() >= 0.6 * values.sum() > held[:-1].sum()
+    assert held.min() >= values[~white].max()
+
+
+def test_the_zip_holds_the_same_files(files):
+    with zipfile.ZipFile(files / "three.zip") as archive:
+        names = archive.namelist()
+        kinds = {kind_of(name, [*KINDS, ".manifest.json", ".tex", ".bib"]) for name in names}
+        assert kinds == {*KINDS, ".manifest.json", ".tex", ".bib"}
+        for name in names:
+            if name.endswith(("csv", "mask.png", "16-bit.png")):
+                own = (files / f"three{kind_of(name, KINDS)}").read_bytes()
+                assert archive.read(name) == own
+
+
+def test_the_head_metrics_are_a_table(tmp_path):
+    out = tmp_path / "heads.csv"
+    assert main(["plate", DIGIT[0], "--model", "digits", "--show", "metrics", "-o", str(out)]) == 0
+    lines = [*csv.DictReader(out.read_text().splitlines())]
+    assert {"layer", "head", "entropy", "distance"} < lines[0].keys()
+    assert main(["plate", DIGIT[0], "--model", "digits", "--show", "heads", "-o", str(tmp_path / "a.csv")]) == 0  # fmt: skip
+    cells = (tmp_path / "a.csv").read_text().splitlines()
+    assert cells[0] == "layer,head,row,col,value" and len(cells) == 1 + 64 * len(lines)
+
+
+def test_numbers_are_made_again_from_their_manifest(tmp_path, capsys):
+    out, told = tmp_path / "three.mask.png", tmp_path / "three.json"
+    assert main([*DIGIT, "-o", str(out), "--manifest", str(told)]) == 0
+    again = tmp_path / "again.mask.png"
+    assert main(["replay", str(told), DIGIT[0], "-o", str(again)]) == 0
+    assert again.read_bytes() == out.read_bytes()
+    assert "the same bytes as then" in capsys.readouterr().out
+
+
+def test_what_a_zip_has_already_is_not_asked_for(tmp_path, capsys):
+    out = tmp_path / "three.zip"
+    assert main([*DIGIT, "-o", str(out), "--manifest", str(tmp_path / "a.json")]) == 2
+    assert "The zip holds manifest and LaTeX" in capsys.readouterr().err
+    assert main(["faithfulness", *DIGIT, "-o", str(out)]) == 2
+    assert "ends in .zip" in capsys.readouterr().err
+    out.write_bytes(b"mine")
+    assert main([*DIGIT, "-o", str(out)]) == 2
+    assert "exists" in capsys.readouterr().err and out.read_bytes() == b"mine"
+
+
+def test_a_map_is_what_its_values_allow(tmp_path):
+    assert kinds_for(heat()) == tuple(KINDS)
+    signed = replace(heat(), values=-heat().values)
+    three = heat(np.ones((2, 2, 3)))
+    assert {*KINDS} - {*kinds_for(signed)} == {".mask.png"}
+    assert {*KINDS} - {*kinds_for(three)} == {".mask.png", ".16-bit.png"}
+    assert render(three, ".csv").decode().splitlines()[:2] == ["row,col,red,green,blue", "0,0,1.0,1.0,1.0"]  # fmt: skip
+    with pytest.raises(BadOption):
+        save(signed, tmp_path / "a.mask.png")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_row_of_maps_is_one_table(tmp_path):
+    blank = np.array([[False, True, False], [False, False, False]])
+    first, second = heat([[1, 2, 3], [4, 5, 6]]), replace(heat(), blank=blank)
+    made = attnviz.beside([first, second], ["a", "b"]).save(tmp_path / "row.CSV")
+    lines = made.read_text().splitlines()
+    assert lines[:3] == ["map,row,col,value", "0,0,0,1.0", "0,0,1,2.0"]
+    assert len(lines) == 1 + 6 + 5 and not any(line.startswith("1,0,1,") for line in lines)
+    with pytest.raises(BadOption, match="one value a patch, and b has three"):
+        attnviz.beside([first, heat(np.ones((2, 2, 3)))], ["a", "b"]).save(tmp_path / "b.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cat.png", ".png"),
+        ("cat.Mask.PNG", ".mask.png"),
+        ("cat.16-bit.png", ".16-bit.png"),
+        ("my.mask.pdf", ".pdf"),
+        (".mask.png", ".png"),
+        (".png", ""),
+        ("catpng", ""),
+        ("cat.jpg", ""),
+    ],
+)
+def test_the_longest_suffix_counts(name, kind):
+    assert kind_of(name, KINDS) == kind
+
+
+def test_the_mask_holds_the_share_that_is_outlined():
+    made = heat([[8, 1, 1], [0, 0, 0]])
+    for mass, count in ((0.6, 1), (0.9, 2)):
+        mask = Image.open(BytesIO(render(made, ".mask.png", mass=mass, **SMALL)))
+        assert np.asarray(mask).mean() / 255 == pytest.approx(count / 6)
