@@ -46,11 +46,9 @@ def kinds_of(figure: Figure) -> tuple[str, ...]:
         return export.kinds_for(figure)
     if isinstance(figure, Frames):
         return tuple(film_export.FILM_KINDS)
-    return (
-        plot_export.DEPTH_KINDS
-        if isinstance(figure, MetricPlot)
-        else tuple(plate_export.PLATE_KINDS)
-    )
+    if isinstance(figure, MetricPlot):
+        return plot_export.DEPTH_KINDS
+    return plate_export.kinds_for(figure)
 
 
 def paper_of(figure: Figure, options: Mapping[str, Any]) -> Paper | FilmPaper | PlotPaper:

@@ -147,3 +147,9 @@ PLATE_KINDS: Mapping[str, Callable[[Plate, Paper], bytes]] = {
     ".csv": _table,
 }
 """Suffix → what makes the bytes of such a file."""
+
+
+def kinds_for(plate: Plate) -> tuple[str, ...]:
+    """The suffixes in `PLATE_KINDS` of files that it can be: a table holds one value a patch."""
+    three = isinstance(plate, Row) and any(heat.in_colour for heat in plate.heats)
+    return tuple(kind for kind in PLATE_KINDS if not (three and kind == ".csv"))

@@ -16,6 +16,7 @@ import attnviz
 from attnviz.__main__ import main
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, kinds_for, render, save
+from attnviz.figure import kinds_of
 from attnviz.samples import sample_path
 from attnviz.writing import kind_of
 from tests.test_export import SMALL, heat
@@ -119,8 +120,10 @@ def test_a_row_of_maps_is_one_table(tmp_path):
     lines = made.read_text().splitlines()
     assert lines[:3] == ["map,row,col,value", "0,0,0,1.0", "0,0,1,2.0"]
     assert len(lines) == 1 + 6 + 5 and not any(line.startswith("1,0,1,") for line in lines)
+    three = attnviz.beside([first, heat(np.ones((2, 2, 3)))], ["a", "b"])
+    assert kinds_of(three) == (".png", ".svg", ".pdf", ".npz")
     with pytest.raises(BadOption, match="one value a patch, and b has three"):
-        attnviz.beside([first, heat(np.ones((2, 2, 3)))], ["a", "b"]).save(tmp_path / "b.csv")
+        three.save(tmp_path / "b.csv")
 
 
 @pytest.mark.parametrize(
