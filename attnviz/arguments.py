@@ -12,18 +12,16 @@ from PIL import Image
 
 from attnviz import batch_command, faithfulness_command, film_command, plate_command
 from attnviz.bundle import ZIP
-from attnviz.colour import COLORMAPS
 from attnviz.contract import FITS
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, RENDERERS
 from attnviz.film import FILMED
 from attnviz.film_export import FILM_KINDS
-from attnviz.heatmap import INTERPOLATIONS
 from attnviz.images import open_image
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
-from attnviz.paper_flags import add_paper
+from attnviz.paper_flags import add_colours, add_paper
 from attnviz.plate_export import PLATE_KINDS
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
@@ -153,13 +151,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         return parser
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
-    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
-    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
-    add("--scale", choices=SCALES, help=f"range of the colours ({of['scale']})")
-    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
-    add("--clip", type=float, help=clip)
-    smooth = f"between patches ({of['interpolation']}: one value a patch)"
-    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    add_colours(add, of, SCALES, "the")
     outlined = "outline the fewest patches that hold this share of the map, such as 0.6 (off)"
     add("--mass", type=float, help=outlined)
     add_paper(add, of)

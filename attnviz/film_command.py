@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import fields
 
-from attnviz.colour import COLORMAPS
 from attnviz.frames import FILM_SCALES
-from attnviz.heatmap import INTERPOLATIONS
-from attnviz.paper_flags import add_paper
+from attnviz.paper_flags import add_colours, add_paper
 from attnviz.strip import FilmPaper
 
 NAME = "film"
@@ -33,14 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     of = {field.name: field.default for field in fields(FilmPaper)}
     add = parser.add_argument_group("the drawing").add_argument
-    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
-    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
-    scale = f"range of each layer's colours, or one shared by all ({of['scale']})"
-    add("--scale", choices=FILM_SCALES, help=scale)
-    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
-    add("--clip", type=float, help=clip)
-    smooth = f"between patches ({of['interpolation']}: one value a patch)"
-    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    add_colours(add, of, FILM_SCALES, "each layer's")
     add_paper(add, of, "a printed strip")
     add("--columns", type=int, help="maps in a line of a printed strip (as many as fit)")
     add("--width-px", type=int, help=f"width of an animation in pixels ({of['width_px']})")

@@ -1,11 +1,28 @@
-"""Flags that all printed figures have."""
+"""Flags that all drawn figures have, and those of printed ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from attnviz.colour import COLORMAPS
+from attnviz.heatmap import INTERPOLATIONS
 from attnviz.venue import VENUES
+
+
+def add_colours(
+    add: Callable[..., object], of: Mapping[str, Any], scales: Collection[str], whose: str
+) -> None:
+    """How maps are coloured; `of` are the defaults, by name, and a scale is of `whose` colours."""
+    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
+    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
+    shared = ", or one shared by all" if "shared" in scales else ""
+    scale = f"range of {whose} colours{shared} ({of['scale']})"
+    add("--scale", choices=tuple(scales), help=scale)
+    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
+    add("--clip", type=float, help=clip)
+    smooth = f"between patches ({of['interpolation']}: one value a patch)"
+    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
 
 
 def add_paper(add: Callable[..., object], of: Mapping[str, Any], what: str = "the figure") -> None:

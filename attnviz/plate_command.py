@@ -8,15 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from attnviz.colour import COLORMAPS
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
 from attnviz.export import chosen_options
-from attnviz.heatmap import INTERPOLATIONS
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
 from attnviz.paper import Paper
-from attnviz.paper_flags import add_paper
+from attnviz.paper_flags import add_colours, add_paper
 from attnviz.plate_export import plan_plate
 from attnviz.plates import Beside, HeadGrid, beside, heads
 from attnviz.plot_export import DEPTH_KINDS, MetricPlot
@@ -62,14 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--metrics", metavar="A,B", help="of a plot (entropy)")
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
-    add("--alpha", type=float, help=f"opacity of the colours, 0 to 1 ({of['alpha']})")
-    add("--colormap", choices=COLORMAPS, help=f"({of['colormap']})")
-    scale = f"range of each map's colours, or one shared by all ({of['scale']})"
-    add("--scale", choices=(*SCALES, "shared"), help=scale)
-    clip = "cut the scale at this percentile and its opposite: 99 cuts at 1 and 99 (off)"
-    add("--clip", type=float, help=clip)
-    smooth = f"between patches ({of['interpolation']}: one value a patch)"
-    add("--interpolation", choices=INTERPOLATIONS, help=smooth)
+    add_colours(add, of, (*SCALES, "shared"), "each map's")
     outlined = "outline the fewest patches that hold this share of each map, such as 0.6 (off)"
     add("--mass", type=float, help=outlined)
     add_paper(add, of)

@@ -96,6 +96,9 @@ def test_what_a_zip_has_already_is_not_asked_for(tmp_path, capsys):
     assert "The zip holds manifest and LaTeX" in capsys.readouterr().err
     assert main(["faithfulness", *DIGIT, "-o", str(out)]) == 2
     assert "ends in .zip" in capsys.readouterr().err
+    for flag, says in (("--manifest", "A manifest can be saved as .json"), ("--latex", "LaTeX can be saved as .tex")):  # fmt: skip
+        assert main([*DIGIT, "-o", str(tmp_path / "a.png"), flag, str(tmp_path / "a.txt")]) == 2
+        assert says in capsys.readouterr().err
     out.write_bytes(b"mine")
     assert main([*DIGIT, "-o", str(out)]) == 2
     assert "exists" in capsys.readouterr().err and out.read_bytes() == b"mine"
