@@ -147,7 +147,7 @@ def test_the_longest_suffix_counts(name, kind):
 
 
 def test_the_mask_holds_the_share_that_is_outlined():
-    made = heat([[8, 1, 1], [0, 0, 0]])
-    for mass, count in ((0.6, 1), (0.9, 2)):
+    made = heat([[5, 2, 2], [1, 0, 0]])  # a half, 0.7, 0.9, all
+    for mass, count in ((0.4, 1), (None, 2), (0.9, 3)):
         mask = Image.open(BytesIO(render(made, ".mask.png", mass=mass, **SMALL)))
         assert np.asarray(mask).mean() / 255 == pytest.approx(count / 6)
