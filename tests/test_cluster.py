@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
+import socket
 import sys
 import tempfile
 from collections import Counter
@@ -18,7 +20,7 @@ from PIL import Image
 import models
 from attnviz.__main__ import main
 from attnviz.batch import Request, here, pictures_in, run
-from attnviz.batch.cluster import ALONE, AT_ONCE, Cluster
+from attnviz.batch.cluster import ALONE, AT_ONCE, TOKEN, Cluster
 from attnviz.batch.outputs import output_of
 from attnviz.errors import BadOption
 
@@ -32,6 +34,7 @@ def cluster(monkeypatch):
     """Ray on this machine alone, its files where its sockets' names are short enough."""
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv(TOKEN, secrets.token_hex(32))
     ray = pytest.importorskip("ray")
     place = tempfile.mkdtemp(prefix="ray")
     begin = ray.init
@@ -95,3 +98,15 @@ def test_options_of_a_cluster_are_refused_without_one(tmp_path, capsys):
         assert "give --engine ray with it" in capsys.readouterr().err
     with pytest.raises(BadOption, match="At least one worker"):
         next(Cluster(workers=0)(models.load, REQUEST, ()))
+
+
+def test_an_address_where_nobody_answers_is_a_sentence(tmp_path, capsys):
+    Image.new("RGB", (32, 32)).save(tmp_path / "1.png")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    words = ["batch", str(tmp_path), "-o", str(tmp_path / "out"), "--model", "digits"]
+    assert main([*words, "--engine", "ray", "--address", address]) == 2
+    said = capsys.readouterr().err
+    assert f"No Ray cluster at {address}" in said and said.count("\n") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["1.png"]

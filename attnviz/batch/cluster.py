@@ -8,6 +8,8 @@ kept as they come. All writing is done here, by the one process that holds the j
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,6 +31,12 @@ TRIES = 3
 
 ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 """Read when Ray is imported: it then listens on 127.0.0.1 alone, and reports to nobody."""
+
+TOKEN = "RAY_AUTH_TOKEN"  # noqa: S105 - the name of one
+"""What whoever joins a cluster has to know, where the cluster asks for it."""
+
+PATIENCE = 5.0
+"""Seconds to wait for an address to answer at all."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,6 +61,7 @@ class Cluster:
             raise BadOption(f"At least one worker is needed; {self.workers} came.")
         if self.address is None:
             os.environ.update(ALONE)
+            os.environ.setdefault(TOKEN, secrets.token_hex(32))  # else Ray leaves one at home
         ray = _ray()
         self._join(ray)
         try:
@@ -68,11 +77,16 @@ class Cluster:
                 ray.init("local", **quiet)
             else:
                 del quiet["include_dashboard"]
+                _require_answer(self.address)
                 modules = [str(ROOT / name) for name in ("attnviz", "models")]
                 ray.init(self.address, runtime_env={"py_modules": modules}, **quiet)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            where = "on this machine" if self.address is None else f"at {self.address}"
-            raise BadOption(f"No Ray cluster {where}: {str(error).splitlines()[0]}") from error
+            if self.address is None:
+                raise BadOption(f"Ray could not be started here: {_cause(error)}") from error
+            raise BadOption(
+                f"No Ray cluster at {self.address} lets this machine in: {_cause(error)} Check the"
+                f" address, and if it asks for a token, RAY_AUTH_MODE=token and {TOKEN}."
+            ) from error
 
     def _room(self, ray: Any) -> tuple[int, dict[str, float]]:
         """How many workers, and what each takes."""
@@ -195,6 +209,13 @@ def _ray() -> Any:
             "--engine ray needs Ray, which is not installed: pip install -r"
             " requirements-cluster.txt, on this and every other machine."
         ) from None
+
+
+def _require_answer(address: str) -> None:
+    """ConnectionError where nobody answers: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), PATIENCE).close()
 
 
 def _cause(error: Exception) -> str:
