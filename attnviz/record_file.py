@@ -22,8 +22,10 @@ from attnviz.contract import View
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.geometry import Geometry
 from attnviz.record import Activations, AttentionRecord, LayerAttention
+from attnviz.shapes import is_name, is_origin
 from attnviz.sources import Factors, Maps, Product, Replayed
 from attnviz.tokens import TokenLayout
+from attnviz.typed import require_types
 from attnviz.windows import Windows
 from attnviz.writing import checked_target, write_whole
 
@@ -155,7 +157,9 @@ def _made(said: Any, arrays: Any) -> Any:
         case {"made of": name, "parts": parts}:
             (kind,) = [each for each in KINDS if each.__name__ == name]
             made = {part: _made(value, arrays) for part, value in parts.items()}
-            return (Observed if kind is AttentionRecord else kind)(**made)
+            whole = (Observed if kind is AttentionRecord else kind)(**made)
+            require_types(whole)
+            return whole
         case {"tuple": parts}:
             return tuple(_made(each, arrays) for each in parts)
         case {"plain": value}:
@@ -164,8 +168,43 @@ def _made(said: Any, arrays: Any) -> Any:
 
 
 def _try_out(record: AttentionRecord) -> None:
-    """Ask each layer for a row, so that parts which do not fit together are found now."""
+    """Ask what methods will ask, so that parts which do not fit together are found now."""
+    if not is_name(record.model) or not (record.origin is None or is_origin(record.origin)):
+        raise ValueError("a model that has no name, or cannot be loaded by it")
+    left, top, right, bottom = record.view.box
+    if not (left < right and top < bottom):
+        raise ValueError("a view of nothing")
+    if record.view.pixels.shape[:2] != record.view.tensor.shape[-2:]:
+        raise ValueError("a view of two sizes")
+    _require_layout(record.layout)
     for layer in record.layers:
-        rows = layer.source.block(0, 1)
-        if not bool(torch.isfinite(rows).all()) or rows.shape[0] != layer.heads:
-            raise ValueError("a layer that gives no rows")
+        _try_layer(record.geometry(layer), layer)
+    of_tokens = (record.features, *_held(record.activations))
+    for tokens in of_tokens:
+        if tokens is not None and len(tokens) != record.last_layout.tokens:
+            raise ValueError("features of other tokens")
+
+
+def _held(activations: Activations | None) -> tuple[Tensor, ...]:
+    return () if activations is None else (activations.values, activations.gradient)
+
+
+def _try_layer(geometry: Geometry, layer: LayerAttention) -> None:
+    rows = layer.source.block(0, 1)
+    if not bool(torch.isfinite(rows).all()) or rows.shape[0] != layer.heads:
+        raise ValueError("a layer that gives no rows")
+    for layout, at in ((geometry.queries, geometry.rows), (geometry.keys, geometry.cols)):
+        _require_layout(layout)
+        if at is not None and not bool(((at >= -1) & (at < layout.tokens)).all()):
+            raise ValueError("windows of tokens that there are not")
+    values = layer.values
+    if values is not None and values.shape[:2] != (layer.heads, layer.source.shape[2]):
+        raise ValueError("values of other tokens")
+    for gradient in (layer.gradient, layer.own_gradient):
+        if gradient is not None and gradient.block(0, 1).shape != rows.shape:
+            raise ValueError("the gradient of another map")
+
+
+def _require_layout(layout: TokenLayout) -> None:
+    if min(layout.grid) < 0:
+        raise ValueError("a grid of less than nothing")

@@ -14,6 +14,7 @@ from attnviz.errors import BadOption
 from attnviz.explain import Explanation, explain, observe
 from attnviz.figure import Figure
 from attnviz.film import film
+from attnviz.manifest_shape import fits
 from attnviz.metrics import head_metrics
 from attnviz.plates import beside, heads
 from attnviz.plot_export import MetricPlot
@@ -40,10 +41,11 @@ def read_manifest(content: bytes, name: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict) or said.get("made_by") != "attnviz":
-        raise BadOption(f"{name} is no manifest of attnviz's: give the one beside the figure.")
-    if said.get("format") != FORMAT:
+        raise _none(name)
+    written = said.get("format")
+    if type(written) is not int or written != FORMAT:
         raise BadOption(
-            f"{name} is a manifest of format {said.get('format')!r}, and {FORMAT} is read here: use"
+            f"{name} is a manifest of format {repr(written)[:40]}, and {FORMAT} is read here: use"
             " the attnviz that wrote it."
         )
     if said.get("seal") != seal_of(said):
@@ -51,12 +53,18 @@ def read_manifest(content: bytes, name: str) -> dict[str, Any]:
             f"{name} was edited since it was written: its seal does not fit. Take the manifest as"
             " it was, or ask for another figure on the command line."
         )
-    if not said.get("again"):
+    if "again" in said and said["again"] is None:
         raise BadOption(
             f"{name} is of a figure that takes more than names to compute, as one of a module of"
             " your own or of a ready tensor: make it again in Python."
         )
+    if not fits(said):
+        raise _none(name)
     return said
+
+
+def _none(name: str) -> BadOption:
+    return BadOption(f"{name} is no manifest of attnviz's: give the one beside the figure.")
 
 
 def require_versions(said: Mapping[str, Any]) -> None:

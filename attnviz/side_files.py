@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attnviz.errors import BadOption
 from attnviz.figure import Figure, kinds_of, latex, manifest_json, references
 from attnviz.writing import checked_target, kind_of, write_whole
+
+INCLUDED = (".pdf", ".png")
+"""The kinds of figure that LaTeX includes."""
+
+READ_OTHERWISE = frozenset('%#&~^{}\\$ "')
+"""What LaTeX does not take in the name of a file."""
 
 
 def side_places(given: argparse.Namespace) -> list[Path]:
@@ -18,8 +26,29 @@ def side_places(given: argparse.Namespace) -> list[Path]:
         places.append(checked_target(given.manifest, (".json",), True, "A manifest"))
     if getattr(given, "latex", None) is not None:
         tex = checked_target(given.latex, (".tex",), True, "LaTeX")
+        _included(Path(given.output), tex)
         places += [tex, tex.with_suffix(".bib")]
     return places
+
+
+def _included(output: Path, tex: Path) -> str:
+    """How the LaTeX file calls the figure, from its own folder; BadOption where it cannot."""
+    if output.suffix.lower() not in INCLUDED:
+        raise BadOption(
+            f"LaTeX includes {' and '.join(INCLUDED)}, and {output.name!r} is none of them: choose"
+            " one of these, or leave --latex out."
+        )
+    try:
+        named = Path(os.path.relpath(output.resolve(), tex.parent.resolve())).as_posix()
+    except (OSError, ValueError) as error:  # as on another drive
+        raise BadOption(f"{tex} can't include {output}: {error}. Put both in one folder.") from None
+    odd = sorted(sign for sign in set(named) if sign in READ_OTHERWISE or not sign.isprintable())
+    if odd:
+        raise BadOption(
+            f"LaTeX can't include a file called {named!r}: it reads"
+            f" {', '.join(map(repr, odd))} otherwise. Choose another name with -o."
+        )
+    return named
 
 
 def write_sides(
@@ -32,7 +61,7 @@ def write_sides(
                 kind = kind_of(output, kinds_of(figure))
                 text = manifest_json(figure, kind, output.read_bytes(), **drawing)
             case ".tex":
-                text = latex(figure, output.name, **drawing)
+                text = latex(figure, _included(output, place), **drawing)
             case _:
                 text = references(figure)
         write_whole(place, text.encode(), overwrite=given.overwrite)

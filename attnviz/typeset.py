@@ -10,6 +10,9 @@ from attnviz.fonts import FONT, families
 TYPE = 6.0
 """Size of all text, in points; journals ask for 5 to 7."""
 
+LONG = 1000
+"""Letters of a word that are measured: more than any line holds, and not a whole book."""
+
 
 def text_width(text: str) -> float:
     """How wide a line of text is printed, in points."""
@@ -29,7 +32,7 @@ def wrap(text: str, room: float) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while text_width(word) > room and len(word) > 1:
+        while text_width(word[:LONG]) > room and len(word) > 1:
             fits = 1
             while text_width(word[: fits + 1]) <= room:
                 fits += 1

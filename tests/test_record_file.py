@@ -103,6 +103,84 @@ def test_what_is_no_record_is_refused(tmp_path):
         attnviz.load_record(tmp_path / "nothing.npz")
 
 
+PLAIN = {"plain": 5}
+NAN = {"tuple": [{"plain": 0.0}, {"plain": 0.0}, {"plain": float("nan")}, {"plain": 9.0}]}
+EMPTY = {"tuple": [{"plain": 5.0}, {"plain": 0.0}, {"plain": 5.0}, {"plain": 9.0}]}
+LAYER = ("layers", "tuple", 0)
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        *(((name,), PLAIN) for name in ("view", "image", "predictions", "target", "origin", "model",
+            "weights", "random", "device", "features", "feature", "reference", "activations",
+            "layout", "layers")),
+        *(((name,), {"plain": "x"}) for name in ("score", "target_class", "features", "origin")),
+        (("score",), {"plain": float("nan")}),
+        (("random",), {"plain": 1}),
+        (("model",), {"plain": "m" * 256}),
+        (("weights",), {"plain": "w" * 200_000}),
+        (("device",), {"plain": None}),
+        (("origin",), {"plain": {"model": ["x"]}}),
+        (("predictions",), {"tuple": [{"tuple": [{"plain": "a"}, {"plain": 1}]}]}),
+        (("predictions",), {"tuple": [{"tuple": [{"plain": 1}, {"plain": 1}, {"plain": 0.5}]}]}),
+        *((("view", "box"), value) for value in (PLAIN, NAN, EMPTY, {"plain": None})),
+        (("view", "fit"), {"plain": "stretch"}),
+        (("view", "pixels"), PLAIN),
+        (("view", "tensor"), {"plain": None}),
+        (("layout", "grid"), {"tuple": [{"plain": -2}, {"plain": -3}]}),
+        (("layout", "prefix"), PLAIN),
+        ((*LAYER, "name"), PLAIN),
+        ((*LAYER, "mixed"), PLAIN),
+        ((*LAYER, "source"), {"plain": None}),
+        ((*LAYER, "values"), PLAIN),
+        ((*LAYER, "geometry"), PLAIN),
+        ((*LAYER, "gradient"), PLAIN),
+    ],
+)  # fmt: skip
+def test_parts_of_other_types_are_refused(saved, tmp_path, way, value):
+    parts, said = saved[0], json.loads(saved[1])
+    place = said["record"]
+    for step in way[:-1]:
+        place = place["parts"] if isinstance(place, dict) and "parts" in place else place
+        place = place[step]
+    assert way[-1] in place["parts"]
+    place["parts"][way[-1]] = value
+    path = written(tmp_path / "bad.npz", {**parts, "contents": np.array(json.dumps(said))})
+    with pytest.raises(BadOption, match="no record of attnviz's"):
+        attnviz.load_record(path)
+
+
+@pytest.mark.parametrize("name", ["features", "feature"])
+def test_features_of_other_axes_or_tokens_are_refused(saved, tmp_path, name):
+    parts, said = dict(saved[0]), json.loads(saved[1])
+    place = said["record"]["parts"][name]["tensor"]
+    for array in (parts[place][None], parts[place].astype(np.int64), parts[place][..., None]):
+        path = written(tmp_path / "bad.npz", {**parts, place: array})
+        with pytest.raises(BadOption, match="no record of attnviz's"):
+            attnviz.load_record(path)
+    if name == "features":
+        path = written(tmp_path / "bad.npz", {**parts, place: parts[place][:-1]})
+        with pytest.raises(BadOption, match="no record of attnviz's"):
+            attnviz.load_record(path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The arrays of a record, and its table of contents."""
+    path = tmp_path_factory.mktemp("record") / "a.npz"
+    record = attnviz.observe(small_vit(), small_input(), target=2)
+    parts = parts_of(save_record(record, path))
+    return parts, str(parts["contents"])
+
+
+@pytest.mark.parametrize("fit", ["crop", "squash", "pad"])
+def test_every_fit_comes_back(tmp_path, fit):
+    record = attnviz.observe(small_vit(), pictures(), fit=fit, target="predicted")
+    back = attnviz.load_record(record.save(tmp_path / "a.npz"))
+    assert back.view.fit == fit and back.view.box == record.view.box
+
+
 def test_a_file_that_would_run_something_or_fill_the_memory_is_refused(tmp_path):
     bad = tmp_path / "bad.npz"
     np.savez(bad, contents=np.array([print], dtype=object))  # as a pickle would be

@@ -19,6 +19,7 @@ from attnviz.__main__ import main
 from attnviz.again import options_from, options_of
 from attnviz.errors import BadOption
 from attnviz.paper import Paper
+from attnviz.remake import read_manifest
 from attnviz.scale import Scale
 from attnviz.strip import FilmPaper
 from attnviz.trace import picture_sum, seal_of, versions, weights_sum
@@ -144,6 +145,84 @@ def test_what_is_no_manifest_is_refused(folder, tmp_path, capsys, content):
     assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "o.pdf").exists()
 
 
+def put(*path):
+    """A change of a manifest: the last is put where the others lead to."""
+    *way, last, value = path
+
+    def change(said):
+        for step in way:
+            said = said[step]
+        said[last] = value
+
+    return change
+
+
+SHOWN = ("again", "maps", 0)
+FROM = (*SHOWN, "from")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(put("versions", value) for value in ([], None, 5, {"torch": 5}, {"torch": "1" * 256})),
+        *(put("again", value) for value in (5, "x", [], {"maps": []})),
+        *(put("again", "maps", value) for value in ({}, [], [5], None)),
+        *(put("again", "options", value) for value in ([1], None, {"colormap": []}, {"kind": "x"},
+                                                      {"scale": {"low": "x"}})),
+        *(put(*SHOWN, "query", value) for value in (5, None, [1], ["a", "b"], [True, 1], [1e3, 2])),
+        *(put(*SHOWN, "method", value) for value in ([], None, "x" * 256)),
+        *(put(*SHOWN, "options", value) for value in (None, [], {"record": 1}, {"layer": [1]},
+                                                      {"layer": 10**30}, {"discard": float("nan")})),
+        *(put(*SHOWN, "picture", value) for value in (None, [], {"name": None, "sha256": []},
+                                                      {"name": "a" * 200_000, "sha256": "0"},
+                                                      {"name": "\ud800", "sha256": "0"})),
+        *(put(*SHOWN, "from", value) for value in (None, {})),
+        *(put(*FROM, "model", value) for value in (["x"], None, "m" * 256)),
+        *(put(*FROM, "seed", value) for value in ("x", 10**30, 1.0, False)),
+        *(put(*FROM, "image_size", value) for value in ("x", [1], [64.0, 96])),
+        *(put(*FROM, "target", value) for value in ({"x": 1}, {"similar_to": 5}, [], 0.5)),
+        *(put(*FROM, name, 5) for name in ("device", "fit", "keep", "weights", "checkpoint")),
+        *(put("file", value) for value in (5, [], {"kind": 5, "sha256": "0"})),
+        *(put("kind", value) for value in (5, [], "poster")),
+    ],
+)  # fmt: skip
+def test_a_sealed_manifest_of_other_types_is_none(folder, change):
+    said = json.loads((folder / "m.json").read_text("utf-8"))
+    change(said)
+    content = json.dumps({**said, "seal": seal_of(said)}).encode()
+    with pytest.raises(BadOption, match=r"^m\.json is no manifest of attnviz's"):
+        read_manifest(content, "m.json")
+
+
+@pytest.mark.parametrize(("kind", "part"), [("row", "names"), ("metrics", "metrics")])
+def test_names_of_panels_are_a_list(folder, kind, part):
+    said = json.loads((folder / "m.json").read_text("utf-8")) | {"kind": kind}
+    for names in (["entropy"], 5, [5], {"entropy": 1}, None):
+        said["again"][part] = names
+        content = json.dumps({**said, "seal": seal_of(said)}).encode()
+        if names == ["entropy"]:
+            assert read_manifest(content, "m.json")["kind"] == kind
+            continue
+        with pytest.raises(BadOption, match="is no manifest"):
+            read_manifest(content, "m.json")
+
+
+@pytest.mark.parametrize("written", [True, 1.0, "1" * 10_000, None])
+def test_another_format_is_named_shortly(folder, written):
+    said = json.loads((folder / "m.json").read_text("utf-8")) | {"format": written}
+    with pytest.raises(BadOption, match="of format") as raised:
+        read_manifest(json.dumps({**said, "seal": seal_of(said)}).encode(), "m.json")
+    assert len(str(raised.value)) < 160
+
+
+def test_of_what_is_no_manifest_nothing_is_drawn(folder, tmp_path, capsys):
+    name = edited(folder, "typed.json", put("versions", []), sealed=True)
+    assert replayed(folder, tmp_path / "out.pdf", manifest=name) == 2
+    said = capsys.readouterr().err
+    assert "is no manifest of attnviz's" in said and said.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_picture_that_changed_is_told(folder, tmp_path, capsys):
     out = tmp_path / "out.pdf"
     assert replayed(folder, out, pictures=["other.png"]) == 2
@@ -171,6 +250,43 @@ def test_manifest_latex_and_bibtex_are_written_beside_the_figure_or_nothing_is(f
     assert r"\cite{vaswani2017attention}" in (tmp_path / "g.tex").read_text("utf-8")
     assert (tmp_path / "g.bib").read_text("utf-8").startswith("@inproceedings{vaswani2017attention")
     assert main([*words, str(tmp_path / "f.txt")]) == 2
+    assert "{a.pdf}" in (tmp_path / "g.tex").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        *((f"a{kind}", "LaTeX includes .pdf and .png") for kind in (".npz", ".svg")),
+        *((f"a{sign}b.pdf", "LaTeX can't include a file called") for sign in "%#&~^{}$ \\\""),
+    ],
+)  # fmt: skip
+def test_what_latex_cannot_include_is_refused_before_the_model_runs(folder, tmp_path, capsys, output, says):  # fmt: skip
+    words = [str(folder / "picture.png"), "-o", str(tmp_path / output), "--model", "no model"]
+    assert main([*words, "--latex", str(tmp_path / "f.tex")]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1 and not any(tmp_path.iterdir())
+    assert main(words) == 2 and "no model" in capsys.readouterr().err  # without LaTeX it may be
+
+
+@pytest.mark.parametrize("kind", ["gif", "webp"])
+def test_latex_includes_no_film_that_moves(folder, tmp_path, capsys, kind):
+    words = ["film", str(folder / "picture.png"), "-o", str(tmp_path / f"a.{kind}"), *TINY]
+    assert main([*words, "--latex", str(tmp_path / "f.tex")]) == 2
+    assert "LaTeX includes .pdf and .png" in capsys.readouterr().err
+
+
+def test_latex_finds_the_figure_from_its_own_folder(folder, tmp_path):
+    for name in ("my figures", "text"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "text" / "drawn").mkdir()
+    picture = str(folder / "picture.png")
+    out = tmp_path / "text" / "drawn" / "a_b.png"
+    tex = tmp_path / "text" / "f.tex"
+    assert main([picture, "-o", str(out), *TINY, "--latex", str(tex)]) == 0
+    assert "mm]{drawn/a_b.png}" in tex.read_text("utf-8")
+    beside = tmp_path / "my figures" / "f.tex"  # LaTeX reads the way from there on
+    assert main([picture, "-o", str(out), "--overwrite", *TINY, "--latex", str(beside)]) == 0
+    assert "mm]{../text/drawn/a_b.png}" in beside.read_text("utf-8")
 
 
 # --- what is in it ------------------------------------------------------------------------------
