@@ -6,7 +6,6 @@ import argparse
 import re
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import NoReturn
 
 from PIL import Image
 
@@ -26,6 +25,7 @@ from attnviz.plate_export import PLATE_KINDS
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
+from attnviz.usage import CommandParser
 
 EXAMPLES = """\
 examples:
@@ -66,12 +66,6 @@ DRAWING = tuple(dict.fromkeys(field.name for kind in (Paper, FilmPaper) for fiel
 """Handed on to the figure where they are given; their defaults are its own."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One sentence, exit code 2."""
-        self.exit(2, f"attnviz: {message}. See python -m attnviz --help\n")
-
-
 SECOND = (
     faithfulness_command.NAME,
     film_command.NAME,
@@ -84,7 +78,7 @@ SECOND = (
 def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     """Of a map, or of one of the commands in `SECOND`."""
     filming = command == film_command.NAME
-    parser = _Parser(
+    parser = CommandParser(
         prog="python -m attnviz",
         description="Draw what a Vision Transformer attends to in a picture.",
         epilog=EXAMPLES,

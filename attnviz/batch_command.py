@@ -91,16 +91,18 @@ def run_command(
         loading, output = _Loading(load, model), output_of(path, request)
         run(names, output, request, loading, engine=engine, report=report)
     except KeyboardInterrupt:
+        are = "is" if report.total == 1 else "are"
         print(
-            f"attnviz: stopped; {report.before + report.done} of {report.total} pictures are done,"
-            " and the same command goes on from there.",
+            f"attnviz: stopped; {report.before + report.done} of"
+            f" {_count(report.total, 'picture')} {are} done, and the same command goes on from"
+            " there.",
             file=sys.stderr,
         )
         return CODE
     except AttnVizError:
         _say_failed(report)
         raise
-    _say(report, path)
+    _say(report, path, "row" if request.is_table else "figure")
     return 1 if report.failed else 0
 
 
@@ -126,19 +128,34 @@ class _Loading:
         return self.load(**self.model)
 
 
-def _say(report: Report, path: Path) -> None:
+def _say(report: Report, path: Path, kept: str) -> None:
+    """What became of all pictures; `kept` is what is kept of each: a row or a figure."""
     parts = [f"{report.done} done"]
     if report.done:
         rate = report.done / max(report.seconds, 1e-9)
         parts[0] += f" in {duration(report.seconds)} ({rate:.3g} a second)"
     if report.before:
-        parts.append(f"{report.before} were done before")
+        parts.append(f"{report.before} {'was' if report.before == 1 else 'were'} done before")
     if report.failed:
         parts.append(f"{len(report.failed)} could not be done")
-    print(f"{path}: of {report.total} pictures {', '.join(parts)}")
+    print(f"{path}: of {_count(report.total, 'picture')} {', '.join(parts)}")
     for name in report.changed:
-        print(f"{name} is another picture than before: done again")
+        if name in report.failed:
+            away = "left out" if kept == "row" else "removed"
+            done = f", and could not be done: its earlier {kept} is {away}"
+        else:
+            done = ": done again"
+        print(f"{name} is another picture than before{done}")
+    for name in report.gone:
+        print(f"{name} is not there any more: its {kept} is kept")
+    if report.others:
+        are = "is of a picture that was" if report.others == 1 else "are of pictures that were"
+        print(f"{_count(report.others, kept)} {are} not asked for this time")
     _say_failed(report)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _say_failed(report: Report) -> None:

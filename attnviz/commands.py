@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
@@ -10,6 +9,7 @@ import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
 from attnviz.replay_command import replay_command
+from attnviz.usage import CommandParser
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, describe, search
 
@@ -22,7 +22,7 @@ def models_command(arguments: Sequence[str]) -> None:
 
     Raises UnknownName where none does.
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m attnviz models", description="List or search the models."
     )
     parser.add_argument("word", nargs="?", help="a part of timm's names")
@@ -51,7 +51,7 @@ def check_command(arguments: Sequence[str]) -> None:
 
     Raises CaptureFailed for a layer that misses by too much, and what `models.load` raises.
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m attnviz check",
         description="Prove that a model's captured maps are those that it used.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,12 +13,13 @@ from attnviz.errors import BadOption
 from attnviz.figure import KINDS, kinds_of, render
 from attnviz.images import open_image
 from attnviz.remake import LARGEST, drawing_of, read_manifest, remake, require_versions
+from attnviz.usage import CommandParser
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 
 
 def replay_command(arguments: Sequence[str]) -> None:
     """Make a figure again; raises what is wrong with the manifest, the pictures or the place."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="python -m attnviz replay",
         description="Make a figure again from the manifest beside it, byte for byte.",
         allow_abbrev=False,

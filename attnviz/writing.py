@@ -47,8 +47,10 @@ def require_free(target: Path) -> None:
             raise _taken(target)
 
 
-def write_whole(target: Path, content: bytes, *, overwrite: bool = True) -> Path:
-    """Write a file whole or not at all; BadOption where it can't be written.
+def write_whole(
+    target: Path, content: bytes, *, overwrite: bool = True, advice: str = "Choose another place."
+) -> Path:
+    """Write a file whole or not at all; BadOption, with `advice`, where it can't be written.
 
     Without `overwrite` a file that is there stays, also one that came a moment ago.
     """
@@ -63,9 +65,8 @@ def write_whole(target: Path, content: bytes, *, overwrite: bool = True) -> Path
             part.chmod(mode)
         _take_name(part, place, overwrite)
     except OSError as error:
-        raise BadOption(
-            f"{target} can't be written: {error.strerror or error}. Choose another place."
-        ) from error
+        reason = error.strerror or error
+        raise BadOption(f"{target} can't be written: {reason}. {advice}") from error
     finally:
         with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)  # it is still there only if something failed

@@ -103,6 +103,7 @@ def test_folders_patterns_lists_and_files(tmp_path, monkeypatch):
         (["blank.txt"], "The list blank.txt holds no picture"),
         (["bytes.txt"], "bytes.txt can't be read: it is no text"),
         (["out"], "lie in the output"),
+        ([""], "An empty name came"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(tmp_path, monkeypatch, given, says):
@@ -291,7 +292,7 @@ def test_a_picture_that_changed_is_done_again_and_named(photos, tmp_path):
     (photos / "7.png").unlink()
     report = go(photos, table)
     assert report.changed == [str(photos / "3.png")]
-    assert (report.before, report.done) == (7, 1)
+    assert (report.before, report.done, report.others) == (7, 1, 1)
     after = parquet.read_table(table).to_pylist()
     assert [row != was for row, was in zip(after, before, strict=True)] == [
         n == 3 for n in range(9)
@@ -315,6 +316,87 @@ def test_a_figure_that_is_gone_is_made_again(photos, tmp_path):
     report = go(photos, tmp_path / "maps", figures="npz")
     assert (report.before, report.done, report.changed) == (8, 1, [])
     assert lost.read_bytes() == content
+
+
+@pytest.mark.parametrize(("name", "kept"), [("maps.parquet", "row"), ("maps", "figure")])
+def test_what_was_not_asked_for_stays_and_is_counted(photos, tmp_path, capsys, name, kept):
+    """A picture that is gone keeps its result, whether a folder or a list names the others."""
+    (photos / "bad.jpg").unlink()
+    for number in range(4, 9):
+        (photos / f"{number}.png").unlink()
+    listed = tmp_path / "list.txt"
+    listed.write_text("".join(f"{photos / f'{number}.png'}\n" for number in range(4)))
+    path, ends = tmp_path / name, ["-o", str(tmp_path / name), *TINY]
+    ends += ["--as", "npz"] if kept == "figure" else []
+    assert main(["batch", str(listed), *ends]) == 0
+    assert f"{path}: of 4 pictures 4 done in" in capsys.readouterr().out
+
+    (photos / "3.png").unlink()
+    assert main(["batch", str(photos), *ends]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}: of 3 pictures 0 done, 3 were done before",
+        f"1 {kept} is of a picture that was not asked for this time",
+    ]
+    assert main(["batch", str(listed), *ends]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}: of 4 pictures 0 done, 4 were done before",
+        f"{photos / '3.png'} is not there any more: its {kept} is kept",
+    ]
+    assert main(["batch", str(photos / "0.png"), *ends]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}: of 1 picture 0 done, 1 was done before",
+        f"3 {kept}s are of pictures that were not asked for this time",
+    ]
+    if kept == "row":
+        assert len(parquet.read_table(path)) == 4
+    else:
+        assert len((path / LIST).read_text().splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("maps.parquet", "its earlier row is left out"), ("maps", "its earlier figure is removed")],
+)
+def test_a_changed_picture_that_is_bad_is_not_said_to_be_done(photos, tmp_path, capsys, name, says):
+    path, bad, other = tmp_path / name, photos / "3.png", photos / "4.png"
+    words = ["batch", str(bad), str(other), "-o", str(path), *TINY]
+    words += ["--as", "npz"] if name == "maps" else []
+    assert main(words) == 0
+    bad.write_text("no picture any more")
+    draw(other, 444)
+    capsys.readouterr()
+    assert main(words) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{bad} is another picture than before, and could not be done: {says}" in lines
+    assert f"{other} is another picture than before: done again" in lines
+    if name == "maps":
+        figures = {figure_name(str(other), ".npz")}
+        assert {each.name for each in path.iterdir()} == {LIST, "batch.journal", *figures}
+        assert str(bad) not in (path / LIST).read_text()
+
+
+def test_a_second_run_leaves_the_first_ones_half_figure(photos, tmp_path):
+    folder = tmp_path / "maps"
+    go(photos, folder, figures="npz")
+    half = folder / ".attnviz-0123456789abcdef.part"
+    half.write_bytes(b"half")
+    first = Journal(folder / "batch.journal", request_of(folder, figures="npz").identity())
+    with first, pytest.raises(BadOption, match="Another run is writing"):
+        go(photos, folder, figures="npz")
+    assert half.exists()
+    go(photos, folder, figures="npz")  # the lock is free: whoever wrote it was killed
+    assert not half.exists()
+
+
+def test_a_full_disk_says_that_figures_go_on(photos, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(BadOption, match=r"npz can't be written.*the same command goes on from"):
+            go(photos, tmp_path / "maps", figures="npz")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert go(photos, tmp_path / "maps", figures="npz").done == 9
 
 
 # ---- the journal --------------------------------------------------------------------------------
@@ -410,7 +492,7 @@ def test_what_is_there_already_stays(photos, tmp_path):
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for path, says in [
-        (table, "exists. Choose another name"),
+        (table, "Give another output, or remove the file"),
         (folder, "is not empty"),
         (tmp_path / "photos" / "1.png" / "maps.parquet", "no such folder"),
         (tmp_path / "photos" / "1.png" / "maps", "can't be written"),
@@ -421,6 +503,14 @@ def test_what_is_there_already_stays(photos, tmp_path):
     assert table.read_text() == "mine"
     assert [each.name for each in folder.iterdir()] == ["mine.txt"]
     os.rename(table, tmp_path / "other")
+    go(photos, table)
+    os.rename(tmp_path / "maps.parquet.journal", tmp_path / "lost")
+    with pytest.raises(
+        BadOption, match=r"no maps\.parquet\.journal that.*another output"
+    ) as refused:
+        go(photos, table)
+    assert "overwrite" not in str(refused.value)  # which a batch does not have
+    table.unlink()
     go(photos, table)
     (tmp_path / "other").replace(table)
     with pytest.raises(BadOption, match="is no table of this batch"):

@@ -227,6 +227,18 @@ MISTAKES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "command", ["", "batch", "film", "plate", "faithfulness", "check", "models", "replay"]
+)
+def test_a_wrong_flag_points_to_the_help_of_its_command(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([*command.split(), "--nonsense"])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("attnviz: ") and said.count("\n") == 1
+    assert said.endswith(f" See {' '.join(['python -m attnviz', *command.split()])} --help\n")
+
+
 @pytest.mark.parametrize(("arguments", "says"), MISTAKES)
 def test_a_mistake_is_one_sentence_and_exit_code_2(
     picture, tmp_path, monkeypatch, capsys, arguments, says

@@ -27,6 +27,9 @@ except ImportError:  # Windows has none; there, nobody watches that only one run
 SYNC_SECONDS = 2.0
 """What was written so long ago survives a power cut too; a killed process loses nothing."""
 
+STAYS = "What is done stays done: the same command goes on from there, once it can write."
+"""What is said where there is no room."""
+
 Entry = Mapping[str, Any]
 
 
@@ -175,10 +178,7 @@ class Journal:
 
     def _unwritable(self, error: OSError | ValueError) -> BadOption:
         reason = getattr(error, "strerror", None) or error
-        return BadOption(
-            f"{self.path} can't be written: {reason}. What is done stays done: the same command"
-            " goes on from there, once it can write."
-        )
+        return BadOption(f"{self.path} can't be written: {reason}. {STAYS}")
 
 
 def _line(entry: Entry) -> bytes:

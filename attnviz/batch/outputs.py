@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from attnviz.batch.columns import COLUMNS, schema, unpacked, written
-from attnviz.batch.journal import Entry, Journal
+from attnviz.batch.journal import STAYS, Entry, Journal
 from attnviz.batch.request import Request
 from attnviz.batch.worker import Result
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, chosen_options, stem_of
 from attnviz.paper import Paper
-from attnviz.writing import require_free, write_whole
+from attnviz.writing import write_whole
 
 JOURNAL = "batch.journal"
 """In a folder of figures; a table's journal has the table's name with `.journal` after it."""
@@ -47,7 +47,10 @@ class Output(Protocol):
         """Make room; BadOption where something is in the way, or nothing can be written."""
 
     def require_own(self) -> None:
-        """BadOption where what is there is not of the request that the journal is of."""
+        """BadOption where what is there is not of the request that the journal is of.
+
+        Asked with the journal's lock held: nobody else writes there.
+        """
 
     def leave(self) -> None:
         """Take away what was made for results that never came."""
@@ -57,6 +60,9 @@ class Output(Protocol):
 
     def holds(self, name: str, size: int | None) -> bool:
         """Whether the result of a picture, of so many bytes by the journal, is still there."""
+
+    def drop(self, name: str) -> None:
+        """Take away the result of a picture that is another one now, and could not be done."""
 
     def finish(self, journal: Journal, done: Done, *, changed: bool) -> None:
         """Write what is made of all results; `changed` tells whether any is new."""
@@ -100,7 +106,9 @@ class Figures:
         self.path, self.kind, self.journal = path, request.kind, path / JOURNAL
 
     def require_own(self) -> None:
-        """The folder is, if its journal is."""
+        """The folder is, if its journal is: what a killed run left half-written goes."""
+        for half in self.path.glob(".attnviz-*.part"):
+            half.unlink(missing_ok=True)
 
     def leave(self) -> None:
         """Take the folder away again where it is empty."""
@@ -116,16 +124,14 @@ class Figures:
             raise BadOption(f"{self.path} can't be written: {_reason(error)}.") from error
         if strange:
             raise BadOption(
-                f"The folder {self.path} is not empty, and what is in it is no batch's: give a new"
-                " or an empty one."
+                f"The folder {self.path} is not empty, and in it is no {JOURNAL} that a batch could"
+                " go on from: give a new or an empty one."
             )
-        for half in self.path.glob(".attnviz-*.part"):  # of a run that was killed
-            half.unlink(missing_ok=True)
 
     def keep(self, result: Result) -> dict[str, Any]:
         """Write the figure."""
         file = figure_name(result.name, self.kind)
-        write_whole(self.path / file, result.file or b"")
+        write_whole(self.path / file, result.file or b"", advice=STAYS)
         return {"file": file, "bytes": len(result.file or b"")}
 
     def holds(self, name: str, size: int | None) -> bool:
@@ -134,6 +140,11 @@ class Figures:
             return os.stat(self.path / figure_name(name, self.kind)).st_size == size
         except OSError:
             return False
+
+    def drop(self, name: str) -> None:
+        """Remove the figure: the list would not name it."""
+        with suppress(OSError):
+            (self.path / figure_name(name, self.kind)).unlink()
 
     def finish(self, journal: Journal, done: Done, *, changed: bool) -> None:
         """Write the list."""
@@ -144,7 +155,7 @@ class Figures:
         table.writerow(["picture", "figure", "sha256"])
         for name, entry in _in_order(journal, done):
             table.writerow([written(name), entry["file"], entry["sha256"]])
-        write_whole(self.path / LIST, text.getvalue().encode())
+        write_whole(self.path / LIST, text.getvalue().encode(), advice=STAYS)
 
 
 class Table:
@@ -166,8 +177,11 @@ class Table:
             raise BadOption(
                 f"{str(self.path)!r} can't be written: there is no such folder. Make it first."
             )
-        if not self.journal.exists():
-            require_free(self.path)
+        if not self.journal.exists() and self.path.exists():
+            raise BadOption(
+                f"{self.path} exists, and beside it is no {self.journal.name} that a batch could go"
+                " on from. Give another output, or remove the file."
+            )
 
     def require_own(self) -> None:
         """See that a table that is there is of this request."""
@@ -194,6 +208,9 @@ class Table:
         """It is in the journal."""
         return True
 
+    def drop(self, name: str) -> None:
+        """Its row is not written."""
+
     def finish(self, journal: Journal, done: Done, *, changed: bool) -> None:
         """Write the table, sorted by picture, and then give it its name."""
         if not changed and self.path.exists():
@@ -206,10 +223,7 @@ class Table:
                     table.write_table(_as_table(rows, form), row_group_size=GROUP)
             os.replace(self._half, self.path)
         except (OSError, ValueError) as error:
-            raise BadOption(
-                f"{self.path} can't be written: {_reason(error)}. What is done stays done: the same"
-                " command goes on from there."
-            ) from error
+            raise BadOption(f"{self.path} can't be written: {_reason(error)}. {STAYS}") from error
         finally:
             self._half.unlink(missing_ok=True)
 

@@ -27,10 +27,12 @@ def pictures_in(names: Iterable[str], *, without: Path) -> list[str]:
     given, relative to where the command runs. What lies in `without`, the output, is left out, and
     in folders what is hidden.
 
-    Raises BadOption where a folder, a pattern or a list holds no picture.
+    Raises BadOption where a folder, a pattern or a list holds no picture, and for an empty name.
     """
     found: set[str] = set()
     for name in names:
+        if not name:
+            raise BadOption("An empty name came: give a picture, a folder, a pattern or a list.")
         meant = set(_meant_by(name))
         if not meant:
             raise BadOption(f"{_what(name)} {name} holds no picture: check its name.")

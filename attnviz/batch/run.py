@@ -35,7 +35,11 @@ class Report:
     before: int = 0
     """Of these, done by earlier runs."""
     changed: list[str] = field(default_factory=list)
-    """Done by earlier runs, but the file is another one since."""
+    """Done by earlier runs, but the file is another one since: done again, or among `failed`."""
+    gone: list[str] = field(default_factory=list)
+    """Of those done before, the pictures whose file is not there any more."""
+    others: int = 0
+    """Results kept of pictures that were not asked for."""
     done: int = 0
     """Done by this run."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -67,7 +71,7 @@ def run(
             output.require_own()
             there = _Index.read(journal)
             done = there.still(names, output, report)
-            report.before = len(done)
+            report.before, report.others = len(done), len(there.places.keys() - set(names))
             if len(done) < len(names):
 
                 def keep(result: Result) -> None:
@@ -77,6 +81,8 @@ def run(
 
                 results = engine(load, request, parts_of(names, request.part, done))
                 _follow(results, keep, Bar(len(names) - len(done)), report)
+            for name in set(report.changed) & report.failed.keys():
+                output.drop(name)
             changed = report.done > 0 or len(report.changed) > 0
             if there.places or changed:
                 output.finish(journal, there.places, changed=changed)
@@ -127,10 +133,13 @@ class _Index:
             if name not in self.known:
                 continue
             stamp, sha256, size = self.known[name]
-            if stamp_of(name) != stamp and sha256_of(name) != sha256:
+            now = stamp_of(name)
+            if now is not None and now != stamp and sha256_of(name) != sha256:
                 report.changed.append(name)
             elif output.holds(name, size):
                 done.add(name)
+                if now is None:
+                    report.gone.append(name)
                 continue
             del self.places[name]
         self.known.clear()
