@@ -32,7 +32,7 @@ WORKERS    ?= 2
 PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types contract pytest format screenshot lock sbom audit docker clean
+.PHONY: help setup run test test-long check lint types contract pytest format screenshot lock sbom audit docker clean
 .PHONY: bench bench-ui bench-large bench-flow bench-figures bench-load bench-batch batch-kills
 .PHONY: faithfulness notebook hostile fuzz faults proxy
 
@@ -47,6 +47,9 @@ run: $(RUN_READY) ## serve the page on http://localhost:8501 (PORT=… for anoth
 	@ATTNVIZ_PORT=$(PORT) $(BIN)/python -m attnviz.ui
 
 test: check pytest ## everything: lint, types, import contract, and all tests
+
+test-long: check ## the same with the tests that take too long for each change
+	$(MAKE) pytest ARGS="--long $(ARGS)"
 
 check: lint types contract ## what reads the code without running it
 

@@ -67,6 +67,19 @@ def _seeded():
     torch.manual_seed(0)
 
 
+def pytest_addoption(parser):
+    """`--long`, for the tests that are marked so too."""
+    parser.addoption("--long", action="store_true", help="run the tests marked long as well")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without `--long`, those marked so are counted as deselected; a file of nothing else runs."""
+    long = [item for item in items if item.get_closest_marker("long")]
+    if not config.getoption("--long") and len(long) < len(items):
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """Where everything is required (CI), a skipped test is a failed one."""

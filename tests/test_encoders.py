@@ -249,6 +249,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "options"), NAMES, ids=[name for name, _ in NAMES])
 def test_timms_own_models_are_verified(name, options):
     vit = models.wrap(timm.create_model(name, **options))

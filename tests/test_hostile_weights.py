@@ -10,7 +10,10 @@ import sys
 import pytest
 from picture_walk import Job, walk
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+    pytest.mark.long,  # tests/test_weights.py has the common ones
+]
 
 SECONDS, MEGABYTES = 5, 300
 

@@ -22,6 +22,8 @@ from tests.test_corners import BOXES
 
 pytest_plugins = ["visits"]  # for its browser
 
+pytestmark = pytest.mark.long  # the page's own tests use it as well
+
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 

@@ -22,6 +22,8 @@ from scripts.page_server import serving, settle
 
 pytest_plugins = ["visits"]  # for its browser
 
+pytestmark = pytest.mark.long  # the page's own tests use it as well
+
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
 
