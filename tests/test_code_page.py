@@ -39,8 +39,8 @@ def page(monkeypatch):
 
 
 def code(page):
-    """The lines and the command."""
-    said = [element.value for element in page.code]
+    """The lines and the command, beside which a figure has its LaTeX."""
+    said = [element.value for element in page.code if element.language != "latex"]
     return said[0], said[1] if len(said) > 1 else None
 
 

@@ -5,6 +5,7 @@ import re
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -51,15 +52,22 @@ def host(port, counters, audit, tmp_path_factory):
         yield running
 
 
+def finish(story):
+    """What `story` gives, run on a thread of its own: once a test has opened a browser, Playwright
+    keeps a loop running on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, story).result()
+
+
 def counter(counters, name):
     with urllib.request.urlopen(f"http://{counters}/metrics", timeout=30) as answer:
         return float(re.search(rf"^attnviz_{name} (\S+)$", answer.read().decode(), re.MULTILINE)[1])
 
 
 def test_nothing_crosses_between_visitors(host):
-    report = asyncio.run(crowd(host, 4, seconds=1000, most=2))
+    report = finish(crowd(host, 4, seconds=1000, most=2))
     assert len(report.answers) == 8 and len(report.seconds) == 4
-    expected = asyncio.run(lone(host.address, [place for place, _ in report.answers]))
+    expected = finish(lone(host.address, [place for place, _ in report.answers]))
     assert wrong(report, expected) == 0
     # The answers do tell one place from another.
     maps = {place: answer[0] for place, answer in report.answers if not place.export}
@@ -90,7 +98,7 @@ def test_a_browser_that_is_closed_in_mid_run_frees_the_model_for_who_waits(host,
         await waits.leave()
         return said.delta.new_element.progress.text, waits
 
-    said, waits = asyncio.run(story())
+    said, waits = finish(story())
     assert said.startswith("Waiting: you are next")
     assert waits.component("map")["picture"].startswith("data:image")
     stopped, after = host.passes()[-2:]
@@ -105,7 +113,7 @@ def test_a_page_of_another_origin_is_refused_and_nobody_outside_is_asked(host, a
         await Visitor.arrive(host.address, Origin="https://elsewhere.example")
 
     with pytest.raises(InvalidStatus, match="403"):
-        asyncio.run(stranger())
+        finish(stranger())
     asked = [line for line in audit.read_text().splitlines() if "127.0.0.1" not in line]
     assert asked == []
 

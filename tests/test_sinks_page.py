@@ -5,7 +5,7 @@ import pytest
 from page_visit import calm, stand_ins, texts, visit, widget
 
 from attnviz.explain import Explanation
-from attnviz.ui import cache
+from attnviz.ui import cache, observation
 
 OWN, SINK = (5, 6), (0, 3)
 SAID_OF_SINKS, SAID_OF_ITSELF = "a *sink*, which collects", "this is the query itself"
@@ -24,7 +24,7 @@ def page(monkeypatch):
 
 def plant(monkeypatch, values_of):
     """Each map holds what `values_of` (first layer) says of cells, and 1 elsewhere."""
-    real = cache.explain
+    real = observation.explain
 
     def planted(record, method, **options) -> Explanation:
         heat = real(record, method, **options)
@@ -33,8 +33,8 @@ def plant(monkeypatch, values_of):
             values[cell] = value
         return type(heat)(**{**vars(heat), "values": values})
 
-    monkeypatch.setattr(cache, "explain", planted)
-    cache.observations.clear()
+    monkeypatch.setattr(observation, "explain", planted)
+    cache.observations.clear()  # what was made before it was planted
 
 
 @pytest.mark.parametrize("method", ["rollout", "relevance", "gradient_rollout"])

@@ -16,7 +16,7 @@ function points(memory, { pointerType, pointerId, clientX, clientY }) {
   if (!touch || touch.id !== pointerId) return false;
   const [across, down] = [Math.abs(clientX - touch.x), Math.abs(clientY - touch.y)];
   if (across > SIDEWAYS && across > down) touch.on = true;
-  if (!touch.on && down > SIDEWAYS) clearTimeout(touch.timer); // the page scrolls
+  if (across > SIDEWAYS || down > SIDEWAYS) clearTimeout(touch.timer); // it is not held still
   return touch.on;
 }
 

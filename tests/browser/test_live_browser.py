@@ -264,6 +264,7 @@ def test_a_finger_scrubs_sideways_or_held_and_scrolls_up_and_down(visit):
 
     finger.down(on((10, 5)))
     finger.move(*between(on((10, 5)), on((10, 30))))
+    page.wait_for_timeout(500)  # as long as a finger that is held would have needed
     expect_live(page, "map", (10, 30))
     finger.move(*between(on((10, 30)), on((20, 33))))  # once it points it goes anywhere
     expect_live(page, "map", (20, 33))
