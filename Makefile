@@ -17,7 +17,8 @@ DEV_REQS   := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt
 DEV_READY  := $(VENV)/.dev-$(call sum,$(DEV_REQS))
 BENCH_READY := $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt)
 IMAGE_REQS := requirements.lock requirements-torch.lock requirements-weights.txt
-PIP        := $(BIN)/python -m pip --disable-pip-version-check install
+# Modules are compiled when they are first imported: all 23 000 at once would take minutes.
+PIP        := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
 
 # The browser of the page's tests and pictures: one that is there, else Playwright's own.
 CHROMIUM   ?= $(firstword $(foreach b,chromium chromium-browser google-chrome,$(shell command -v $(b))))

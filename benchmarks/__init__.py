@@ -1,1 +1,1 @@
-"""The promised numbers, measured as ratios in one run: `make bench` and `make bench-ui`."""
+"""The promised numbers, measured as ratios in one run: a module for each `make bench…`."""
