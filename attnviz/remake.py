@@ -64,7 +64,9 @@ def read_manifest(content: bytes, name: str) -> dict[str, Any]:
 
 
 def _none(name: str) -> BadOption:
-    return BadOption(f"{name} is no manifest of attnviz's: give the one beside the figure.")
+    return BadOption(
+        f"{name} is no manifest of attnviz's: give the one beside the figure, or the figure itself."
+    )
 
 
 def require_versions(said: Mapping[str, Any]) -> None:

@@ -1,4 +1,7 @@
-"""`python -m attnviz replay`: a figure made again from its manifest, byte for byte."""
+"""`python -m attnviz replay`: a figure made again from its manifest, byte for byte.
+
+The manifest is a file of its own, or in the figure itself.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import models
+from attnviz.carried import MOST, carried
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption
 from attnviz.figure import KINDS, kinds_of, render
 from attnviz.images import open_image
-from attnviz.remake import LARGEST, drawing_of, read_manifest, remake, require_versions
+from attnviz.remake import drawing_of, read_manifest, remake, require_versions
 from attnviz.usage import CommandParser
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 
@@ -21,11 +25,11 @@ def replay_command(arguments: Sequence[str]) -> None:
     """Make a figure again; raises what is wrong with the manifest, the pictures or the place."""
     parser = CommandParser(
         prog="python -m attnviz replay",
-        description="Make a figure again from the manifest beside it, byte for byte.",
+        description="Make a figure again from the manifest in it or beside it, byte for byte.",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("manifest", help="the manifest.json that --manifest wrote")
+    add("manifest", help="the figure, or the manifest.json that --manifest wrote")
     add("pictures", nargs="+", metavar="picture", help="the picture, or all of them in any order")
     add("-o", "--output", required=True, metavar="FILE", help=f"one of {', '.join(KINDS)}")
     add("--overwrite", action="store_true", help="replace the file if it exists already")
@@ -34,7 +38,8 @@ def replay_command(arguments: Sequence[str]) -> None:
     add("--nearly", action="store_true", help=nearly)
     given = parser.parse_args(arguments)
     target = checked_target(given.output, KINDS, overwrite=True)
-    said = read_manifest(_read(Path(given.manifest)), given.manifest)
+    source = _read(Path(given.manifest))
+    said = read_manifest(carried(source), given.manifest)
     if not given.nearly:
         require_versions(said)
     if not given.overwrite:
@@ -51,12 +56,13 @@ def replay_command(arguments: Sequence[str]) -> None:
             f"This figure can be {', '.join(kinds_of(figure))}; {target.name!r} ends in {kind}."
         )
     content = render(figure, kind, **drawing_of(said))
-    file = said.get("file") or {}
-    same = file.get("sha256") == hashlib.sha256(content).hexdigest()
-    if kind == file.get("kind") and not same and not given.nearly:
+    file = said.get("file") or {"kind": _kind(given.manifest), "sha256": _sum(source)}
+    same = file["sha256"] == _sum(content)
+    if kind == file["kind"] and not same and not given.nearly:
         raise BadOption(
             "The figure came out with other bytes, though pictures, weights and versions are the"
-            " same: the processor may round otherwise. Say --nearly to have it all the same."
+            " same: the processor may round otherwise, or the figure was changed since. Say"
+            " --nearly to have it all the same."
         )
     write_whole(target, content, overwrite=given.overwrite)
     print(f"{target}: {figure.summary}" + ("; the same bytes as then" if same else ""))
@@ -65,10 +71,21 @@ def replay_command(arguments: Sequence[str]) -> None:
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(LARGEST + 1)
+            return file.read(MOST)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise BadOption(f"{path} can't be read: {why}. Give the manifest.json.") from error
+        raise BadOption(
+            f"{path} can't be read: {why}. Give the figure or its manifest.json."
+        ) from error
+
+
+def _kind(path: str) -> str:
+    """What a figure is by its name; that of a manifest is no kind of figure."""
+    return kind_of(Path(path), KINDS)
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _load(origin: Mapping[str, Any], checkpoint: str | None) -> LoadedViT:

@@ -107,9 +107,13 @@ def plain_query(query: Query) -> Any:
 
 
 def text_of(manifest: Mapping[str, Any]) -> str:
-    """A manifest as JSON, on one line, with its seal last."""
-    said = {**manifest, "seal": seal_of(manifest)}
-    return json.dumps(said, ensure_ascii=False)
+    """A manifest as JSON, on one line, with its seal last.
+
+    What no file can hold as it is, as signs that can't be printed, is escaped: so the
+    seal fits what is read back.
+    """
+    text = json.dumps({**manifest, "seal": seal_of(manifest)}, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def seal_of(manifest: Mapping[str, Any]) -> str:

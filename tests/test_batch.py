@@ -206,13 +206,20 @@ def test_figures_are_those_of_a_single_map(photos, tmp_path):
         assert drawn.read_bytes() == one.read_bytes()
 
 
-def test_a_figure_is_that_of_the_single_command(photos, tmp_path):
-    asked = [*TINY, "--method", "rollout"]
+@pytest.mark.parametrize("kind", ["png", "16-bit.png"])
+def test_a_figure_is_that_of_the_single_command_and_is_made_again(photos, tmp_path, capsys, kind):
+    asked = [*TINY, "--method", "gradient_rollout", "--similar-to", str(photos / "3.png")]
+    asked += ["--query", "1,2"]
     words = ["batch", str(photos / "1.png"), str(photos / "2.png"), "-o", str(tmp_path / "maps")]
-    assert main([*words, *asked, "--as", "npz"]) == 0
-    figure = tmp_path / "maps" / figure_name(str(photos / "2.png"), ".npz")
-    assert main([str(photos / "2.png"), "-o", str(tmp_path / "one.npz"), *asked]) == 0
-    assert figure.read_bytes() == (tmp_path / "one.npz").read_bytes()
+    assert main([*words, *asked, "--as", kind]) == 0
+    figure = tmp_path / "maps" / figure_name(str(photos / "2.png"), f".{kind}")
+    one, again = (tmp_path / f"{name}.{kind}" for name in ("one", "again"))
+    assert main([str(photos / "2.png"), "-o", str(one), *asked]) == 0
+    assert figure.read_bytes() == one.read_bytes()
+    pictures = [str(photos / "2.png"), str(photos / "3.png")]
+    assert main(["replay", str(figure), *pictures, "-o", str(again)]) == 0
+    assert "the same bytes as then" in capsys.readouterr().out
+    assert again.read_bytes() == figure.read_bytes()
 
 
 # ---- it goes on where it stopped ----------------------------------------------------------------

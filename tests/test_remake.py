@@ -17,6 +17,7 @@ import models
 from attnviz import trace
 from attnviz.__main__ import main
 from attnviz.again import options_from, options_of
+from attnviz.carried import carried
 from attnviz.errors import BadOption
 from attnviz.paper import Paper
 from attnviz.remake import read_manifest
@@ -69,6 +70,11 @@ def test_every_kind_of_figure_comes_again_byte_for_byte(folder, tmp_path, capsys
     assert replayed(tmp_path, again, manifest="manifest.json", pictures=["renamed.png"]) == 0
     assert again.read_bytes() == out.read_bytes()
     assert "the same bytes as then" in capsys.readouterr().out
+    inside, beside = (
+        read_manifest(content, "") for content in (carried(out.read_bytes()), manifest.read_bytes())
+    )
+    assert inside.keys() == beside.keys() - {"file"}
+    assert all(inside[part] == beside[part] for part in inside if part != "seal")
 
 
 def test_two_pictures_come_in_any_order(folder, tmp_path):
@@ -287,6 +293,39 @@ def test_latex_finds_the_figure_from_its_own_folder(folder, tmp_path):
     beside = tmp_path / "my figures" / "f.tex"  # LaTeX reads the way from there on
     assert main([picture, "-o", str(out), "--overwrite", *TINY, "--latex", str(beside)]) == 0
     assert "mm]{../text/drawn/a_b.png}" in beside.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.svg", "a.pdf", "a.npz", "a.16-bit.png"])
+def test_a_figure_carries_its_manifest_whatever_is_in_a_name(folder, tmp_path, capsys, name):
+    odd = "(a\\b) <i>&amp;\u2028\u200b é 猫.png"
+    vit = models.load("digits")
+    image = attnviz.open_image(folder / "picture.png")
+    out = attnviz.explain(attnviz.observe(vit, image)).named(odd).save(tmp_path / name)
+    said = read_manifest(carried(out.read_bytes()), name)
+    assert said["again"]["maps"][0]["picture"]["name"] == odd
+    again = tmp_path / f"again.{name}"
+    assert main(["replay", str(out), str(folder / "picture.png"), "-o", str(again)]) == 0
+    assert "the same bytes as then" in capsys.readouterr().out
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_a_figure_that_was_changed_since_is_told(folder, tmp_path, capsys):
+    words = [str(folder / "picture.png"), "-o", str(tmp_path / "a.svg"), "--model", "digits"]
+    assert main(words) == 0
+    text = (tmp_path / "a.svg").read_bytes()
+    (tmp_path / "a.svg").write_bytes(text + b"<!-- mine -->")
+    (tmp_path / "b.svg").write_bytes(text.replace(b"inferno", b"viridis"))
+    for name, says in (("a.svg", "or the figure was changed since"), ("b.svg", "was edited")):
+        assert replayed(tmp_path, tmp_path / "o.svg", manifest=name, pictures=[words[0]]) == 2
+        assert says in capsys.readouterr().err
+    assert not (tmp_path / "o.svg").exists()
+
+
+@pytest.mark.parametrize("start", [b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF", b"<?xml", b"%PDF", b"PK\3\4"])  # fmt: skip
+@pytest.mark.parametrize("rest", [b"", b"\0" * 99, b"<dc:description>\xff</dc:description>", b"/Subject (\xfe\xff\\)"])  # fmt: skip
+def test_a_damaged_figure_carries_nothing(start, rest):
+    with pytest.raises(BadOption, match="no manifest of attnviz's"):
+        read_manifest(carried(start + rest), "a")
 
 
 # --- what is in it ------------------------------------------------------------------------------
