@@ -8,6 +8,8 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 
 FONT = "DejaVu Sans"  # comes with Matplotlib, so it is the same everywhere
 
+BOXES = "Last Resort"  # comes with Matplotlib too: says that it has every letter, and has boxes
+
 
 def families(text: str) -> list[str]:
     """The fonts that print it together, Matplotlib's own first; none if a letter is in no font."""
@@ -22,7 +24,8 @@ def _font_with(letters: frozenset[str]) -> str:
     """The first font of the machine, by name, that has all of these; else an empty name."""
     for entry in sorted(fontManager.ttflist, key=lambda entry: (entry.name, entry.fname)):
         # TrueType only: others can't be put into a PDF as text.
-        if entry.fname.endswith(".ttf") and letters <= _letters(entry.fname):
+        usable = entry.fname.endswith(".ttf") and not entry.name.startswith(BOXES)
+        if usable and letters <= _letters(entry.fname):
             return str(entry.name)
     return ""
 

@@ -651,6 +651,11 @@ def test_a_name_without_a_font_is_left_out_and_that_is_said(monkeypatch) -> None
     assert families("Кошка é ∂") == [FONT]  # those it has
 
 
+def test_a_font_that_has_boxes_for_letters_is_none() -> None:
+    # Which every machine has, as it comes with Matplotlib; a font of cuneiform, hardly one.
+    assert not any("Last Resort" in name for name in families("a𒀀"))
+
+
 def test_another_font_is_taken_for_what_the_first_has_not(monkeypatch) -> None:
     asked = []
     monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: asked.append(letters) or "Mine")
