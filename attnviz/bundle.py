@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
 from attnviz.errors import BadOption
-from attnviz.figure import Figure, keys, kinds_of, latex, manifest_json, render, stem
+from attnviz.figure import Figure, Inclusion, inclusion_of, kinds_of, manifest_json, render, stem
 from attnviz.references import bibtex
+from attnviz.row import Row
 
 MOVING = (".gif", ".webp")
 """Left out: large, and for no paper."""
@@ -19,27 +21,73 @@ ZIP = ".zip"
 TEX = ".pdf"
 """The kind of file that LaTeX includes."""
 
+MANIFEST = ".manifest.json"
+"""What a figure's own is called, after its name; no two figures' are alike."""
 
-def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
-    """A zip of figures, each with the options that it is drawn with; the same bytes each time.
 
-    There is `NAME.pdf`, `.png`, `.svg`, `.npz` and `.csv` as far as a figure can be these, of a map
-    `NAME.16-bit.png` and `NAME.mask.png`, with `NAME.manifest.json` of the PDF, `NAME.tex`, and one
-    `references.bib` of all methods. Raises BadOption for no figure.
+@dataclass(frozen=True)
+class Packed:
+    """One figure's files, which can wait for others: it needs neither model nor map any more."""
+
+    stem: str
+    """What its files are called, unless one before it is called so."""
+    summary: str
+    """What it shows in one line."""
+    files: Mapping[str, bytes] = field(repr=False)
+    """Suffix → content, manifest included."""
+    inclusion: Inclusion = field(repr=False)
+    """LaTeX around it, but for its file's name."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its files."""
+        return sum(map(len, self.files.values()))
+
+
+def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
+    """All files of a figure that is drawn with these options; the same bytes each time.
+
+    There is `.pdf`, `.png`, `.svg`, `.npz` and `.csv` as far as a figure can be these, of a map
+    `.16-bit.png` and `.mask.png`, with `.manifest.json` of the PDF.
+    """
+    kinds = [kind for kind in kinds_of(figure) if kind not in MOVING]
+    files = {kind: render(figure, kind, **options) for kind in kinds}
+    files[MANIFEST] = manifest_json(figure, TEX, files[TEX], **options).encode()
+    return Packed(stem(figure), _summary(figure), files, inclusion_of(figure, **options))
+
+
+def _summary(figure: Figure) -> str:
+    """In one line; of maps beside each other, with their names."""
+    if not isinstance(figure, Row) or figure.title == ", ".join(figure.names):
+        return figure.summary
+    return f"{' beside '.join(figure.names)}: {figure.summary}"
+
+
+def names_of(figures: Sequence[Packed]) -> tuple[str, ...]:
+    """What each is called in a zip of them all: `NAME`, and `NAME-2` after another of that name."""
+    names: dict[str, None] = {}
+    for figure in figures:
+        name, number = figure.stem, 1
+        while name in names:
+            number += 1
+            name = f"{figure.stem}-{number}"
+        names[name] = None
+    return tuple(names)
+
+
+def zip_of(figures: Sequence[Packed]) -> bytes:
+    """A zip of figures; the same bytes each time.
+
+    There are each one's files, `NAME.tex`, and one `references.bib` of all methods. Raises
+    BadOption for no figure.
     """
     if not figures:
         raise BadOption("A set of figures needs at least one; none came.")
     parts: dict[str, bytes] = {}
-    for figure, options in figures:
-        name = _free(stem(figure), parts)
-        for kind in kinds_of(figure):
-            if kind not in MOVING:
-                parts[name + kind] = render(figure, kind, **options)
-        said = manifest_json(figure, TEX, parts[name + TEX], **options)
-        parts[f"{name}.manifest.json"] = said.encode()
-        parts[f"{name}.tex"] = latex(figure, name + TEX, **options).encode()
-    cited = dict.fromkeys(key for figure, _ in figures for key in keys(figure))
-    if cited:
+    for name, figure in zip(names_of(figures), figures, strict=True):
+        parts |= {name + suffix: content for suffix, content in figure.files.items()}
+        parts[f"{name}.tex"] = figure.inclusion.of_file(name + TEX).encode()
+    if cited := dict.fromkeys(key for figure in figures for key in figure.inclusion.cited):
         parts["references.bib"] = bibtex(cited).encode()
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -51,10 +99,9 @@ def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
     return file.getvalue()
 
 
-def _free(name: str, taken: Mapping[str, bytes]) -> str:
-    """A name that no figure before has."""
-    found, number = name, 1
-    while found + TEX in taken:
-        number += 1
-        found = f"{name}-{number}"
-    return found
+def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
+    """`zip_of` figures, each with the options that it is drawn with, as `pack` makes their files.
+
+    Raises BadOption for no figure.
+    """
+    return zip_of([pack(figure, options) for figure, options in figures])

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from attnviz import export, film_export, plate_export, plot_export
@@ -119,27 +120,47 @@ def keys(figure: Figure) -> list[str]:
     return keys_of(dict.fromkeys(asked))
 
 
+@dataclass(frozen=True)
+class Inclusion:
+    """What LaTeX says around a figure, but for the name of its file."""
+
+    width_mm: float
+    caption: str
+    """As LaTeX prints it."""
+    cited: tuple[str, ...]
+    """BibTeX keys."""
+
+    def of_file(self, name: str) -> str:
+        """The figure environment around the file `name`."""
+        star = "*" if self.width_mm > 1.2 * COLUMN else ""
+        cited = f"~\\cite{{{','.join(self.cited)}}}" if self.cited else ""
+        label = re.sub("[^a-z0-9]+", "-", name.rpartition(".")[0].lower()).strip("-")
+        return "\n".join(
+            [
+                f"\\begin{{figure{star}}}",
+                "  \\centering",
+                f"  \\includegraphics[width={self.width_mm:g}mm]{{{name}}}",
+                f"  \\caption{{{self.caption}{cited}.}}",
+                f"  \\label{{fig:{label or 'attnviz'}}}",
+                f"\\end{{figure{star}}}",
+                "",
+            ]
+        )
+
+
+def inclusion_of(figure: Figure, **options: Any) -> Inclusion:
+    """Its width, the figure's own words as the caption, and the papers its methods are from."""
+    width = getattr(paper_of(figure, options), "width_mm")  # noqa: B009
+    words = escaped("; ".join(_said(figure)))
+    return Inclusion(width, f"{words[:1].upper()}{words[1:]}", tuple(keys(figure)))
+
+
 def latex(figure: Figure, name: str, **options: Any) -> str:
     """A figure environment around the file `name`, its caption the figure's own words.
 
     The papers that its methods are from are cited; `references` has their entries.
     """
-    width = getattr(paper_of(figure, options), "width_mm")  # noqa: B009
-    star = "*" if width > 1.2 * COLUMN else ""
-    words = escaped("; ".join(_said(figure)))
-    cited = f"~\\cite{{{','.join(keys(figure))}}}" if keys(figure) else ""
-    label = re.sub("[^a-z0-9]+", "-", name.rpartition(".")[0].lower()).strip("-")
-    return "\n".join(
-        [
-            f"\\begin{{figure{star}}}",
-            "  \\centering",
-            f"  \\includegraphics[width={width:g}mm]{{{name}}}",
-            f"  \\caption{{{words[:1].upper()}{words[1:]}{cited}.}}",
-            f"  \\label{{fig:{label or 'attnviz'}}}",
-            f"\\end{{figure{star}}}",
-            "",
-        ]
-    )
+    return inclusion_of(figure, **options).of_file(name)
 
 
 def _said(figure: Figure) -> list[str]:

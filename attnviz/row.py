@@ -82,13 +82,13 @@ def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
         for name in TOLD
         if all(name in each for each in every) and len({each[name] for each in every}) > 1
     ][:NAMED]
-    names = [", ".join(_short(name, each[name]) for name in telling) for each in every]
+    names = [", ".join(short(name, each[name]) for name in telling) for each in every]
     if len(set(names)) < len(names) or not all(names):
         return tuple(f"map {letter_of(number)}" for number in range(len(names)))
     return tuple(names)
 
 
-def _short(name: str, value: str) -> str:
+def short(name: str, value: str) -> str:
     """A fact as a name says it: a layer without how many there are."""
     value = value.partition(" (of ")[0]
     return f"{name} {value}" if name in ("layer", "head", "component") else value

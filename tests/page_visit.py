@@ -44,14 +44,14 @@ def stand_ins(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     real = models.load
 
-    def load(name, *, pretrained=True, checkpoint=None):
+    def load(name, *, pretrained=True, checkpoint=None, **how):
         names.append(name if checkpoint is None else checkpoint)
         if checkpoint is not None:
             return real(name, checkpoint=checkpoint)
         if name == FAR and pretrained:
             raise BadWeights("The hub is far.")
         if name in own_weights.TRAINED:
-            return real(name, pretrained=pretrained)
+            return real(name, pretrained=pretrained, **how)
         prefix, changes = STAND_INS.get(name, (("cls",), {}))
         vit = small_vit(prefix, **{"dynamic_img_size": True, **changes})
         return replace(vit, name=name, random=not pretrained)

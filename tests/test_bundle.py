@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import attnviz
-from attnviz.bundle import bundle
+from attnviz.bundle import bundle, names_of, pack, zip_of
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, render
 from attnviz.head_maps import head_maps
@@ -34,8 +34,12 @@ def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
         (head_maps(record), SMALL),
         (MetricPlot(head_metrics(record), ("entropy",)), SMALL),
     ]
-    content = bundle(set_of)
+    packed = [pack(figure, options) for figure, options in set_of]
+    content = zip_of(packed)
     assert content == bundle(set_of)
+    assert names_of([packed[1], packed[0], packed[1]]) == tuple(
+        packed[0].stem + number for number in ("", "-2", "-3")
+    )
     with zipfile.ZipFile(BytesIO(content)) as files:
         assert files.testzip() is None
         names = files.namelist()
@@ -49,6 +53,7 @@ def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
         assert said["file"]["sha256"] == sha256(files.read(f"{stem}-2.pdf")).hexdigest()
         assert sum(name.endswith(".csv") for name in names) == 4
         assert not any(name.endswith((".gif", ".webp")) for name in names)
+        assert f"{{{stem}-2.pdf}}".encode() in files.read(f"{stem}-2.tex")
         assert b"vaswani2017attention" in files.read("references.bib")
         assert {info.date_time for info in files.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 

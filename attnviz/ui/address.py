@@ -14,7 +14,7 @@ from attnviz.methods.options import COMPONENTS
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel
+from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel, pair
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
@@ -177,7 +177,7 @@ SETTINGS: Mapping[str, Setting] = {
     "without_itself": Setting("without_itself", _switch, False, _bit),
     "compare": _choice("compare", KINDS, next(iter(KINDS))),
     "shown": _choice("compare_shown", compare_panel.SHOWN, "maps"),
-    "both": _choice("compare_scale", compare_panel.SCALE_WORDS, "own"),
+    "both": _choice("compare_scale", pair.SCALE_WORDS, "own"),
     "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, view="compare"),
     "asks": Setting("alike/asks", one_of(alike_panel.SIDES), "here", view="compare"),
     "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, "compare"),

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
-from attnviz.errors import AttnVizError, BadOption
+from attnviz.errors import AttnVizError
 from attnviz.explain import Explanation
-from attnviz.heatmap import shared_scale
 from attnviz.legend import legend
-from attnviz.methods import METHODS, Method
-from attnviz.methods.options import settle
-from attnviz.record import AttentionRecord
+from attnviz.methods import Method
 from attnviz.scale import Scale
 from attnviz.ui.alike_panel import show_alike
 from attnviz.ui.asked import ASKED, OTHERS
 from attnviz.ui.bar import show_bar
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
-from attnviz.ui.look_panel import Look
 from attnviz.ui.map_panel import sentence, subject
-from attnviz.ui.method_panel import Ask, choose_method
-from attnviz.ui.one_map import MapAsked, aim
-from attnviz.ui.other_side import KINDS, Other, choose_kind, choose_other
+from attnviz.ui.one_map import MapAsked
+from attnviz.ui.other_side import KINDS, choose_kind, choose_other
+from attnviz.ui.pair import Pair, ask_for_pair, say_differences
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.query_panel import choose_name
-from attnviz.ui.stage import Stage, show_provenance
-from attnviz.ui.target_panel import Wish
+from attnviz.ui.stage import Stage, say_wrong, show_provenance
 
 SHOWN = {"maps": "The same map of both", "alike": "Which patches are alike"}
 """What is shown of two pictures."""
-
-SCALE_WORDS = {"own": "Each map its own", "both": "One for both"}
 
 
 @dataclass(frozen=True)
@@ -54,12 +45,9 @@ def show_compare(stage: Stage) -> None:
     if kind == "picture" and _choose_shown() == "alike":
         show_alike(stage, other)
         return
-    asked = choose_method(stage.record)
-    method = METHODS[asked.method]
-    request, seen = aim(stage) if method.needs_gradient else (stage.request, stage.seen)
-    both = _choose_scale()
+    pair = ask_for_pair(stage, kind, other)
+    method, own_query = pair.first.method, pair.own_query
     st.subheader(f"{method.label}: {KINDS[kind].lower()} beside it", anchor=False)
-    own_query = kind == "query"
     st.caption(_what_to_do(method, own_query=own_query))
     if method.asks and not own_query:
         choose_name(stage.ground)
@@ -69,14 +57,13 @@ def show_compare(stage: Stage) -> None:
             st.markdown(words)
             if method.asks and own_query:
                 choose_name(replace(stage, asks=key).ground)
-    first = MapAsked(stage, asked, seen, request)
-    here = Side(first, first.compute(), "compare-here", left.container())
-    if not both:
+    here = Side(pair.first, pair.first.compute(), "compare-here", left.container())
+    if not pair.one_scale:
         _show(here, _own(here))
     with right:
-        there = _stand(other, here, both=both, place=right.container(), own_query=own_query)
+        there = _stand(pair, here, right.container())
     if there is not None:
-        _say_differences(here, there)
+        say_differences((here.wanted, there.wanted), (here.heat, there.heat))
 
 
 def _what_to_do(method: Method, *, own_query: bool) -> str:
@@ -87,61 +74,21 @@ def _what_to_do(method: Method, *, own_query: bool) -> str:
     return "**Pick a patch** on either side: the patch at the same place asks on both."
 
 
-def _stand(other: Other, here: Side, *, both: bool, place: Place, own_query: bool) -> Side | None:
-    """The second map, or why there is none; with `both`, the first is drawn with it."""
-    look = here.wanted.stage.look
+def _stand(pair: Pair, here: Side, place: Place) -> Side | None:
+    """The second map, or why there is none; on one scale, the first is drawn with it."""
+    both = pair.one_scale
     try:
-        second = _ask(other.stand(), here.wanted, same=own_query)
+        second = pair.second()
         there = Side(second, second.compute(), "compare-there", place)
     except AttnVizError as error:
-        st.error(str(error), icon=":material/error:")
+        say_wrong(error)
         if both:
             _show(here, _own(here))
         return None
-    shared = _shared([here.heat, there.heat], look) if both else None
-    if both and shared is None:
-        st.caption("Maps in different units, or in colour, have no scale in common.")
+    shared = pair.scale_of([here.heat, there.heat])
     for side in (here, there) if both else (there,):
         _show(side, shared or _own(side))
     return there
-
-
-def _ask(stage: Stage, first: MapAsked, *, same: bool) -> MapAsked:
-    """The same of the other side: what was left as it is means each model's own, as its last layer.
-
-    With `same`, both are of one record, and of one target.
-    """
-    asked = first.asked if same else _by_hand(first.asked, first.stage.record)
-    if not METHODS[asked.method].needs_gradient:
-        return MapAsked(stage, asked, stage.seen, stage.request)
-    if same:
-        return MapAsked(stage, asked, first.aimed, first.request)
-    request, aimed = stage.model_run.observe(_wish(first.request[4], stage))
-    return MapAsked(stage, asked, aimed, request)
-
-
-def _wish(wish: object, stage: Stage) -> Wish:
-    """The same target on the other side: a patch is the one at the same place."""
-    match wish:
-        case ("token", (int(), int())):
-            return "token", stage.query
-        case ("class" | "token" | "sample" as kind, what):
-            return cast("Wish", (kind, what))
-    raise BadOption("The target of the first side is none of the other's: choose another.")
-
-
-def _by_hand(asked: Ask, record: AttentionRecord) -> Ask:
-    """Without the options that are the record's own defaults."""
-    usual = settle(asked.method, METHODS[asked.method].options, {}, record)
-    kept = {name: value for name, value in asked.options.items() if usual[name] != value}
-    return Ask(asked.method, kept)
-
-
-def _shared(heats: Sequence[Explanation], look: Look) -> Scale | None:
-    try:
-        return shared_scale(heats, "zero" if look.scale == "zero" else "own", clip=look.clip)
-    except BadOption:
-        return None
 
 
 def _own(side: Side) -> Scale | None:
@@ -187,28 +134,6 @@ def _show(side: Side, scale: Scale | None) -> None:
         )
 
 
-def _say_differences(here: Side, there: Side) -> None:
-    """What of the two cannot be read off their colours."""
-    one, other = here.heat, there.heat
-    said = []
-    if one.grid != other.grid:
-        rows, cols = (f"{grid[0]} × {grid[1]}" for grid in (one.grid, other.grid))
-        said.append(f"The grids differ: {rows} patches on the first side, {cols} on the second.")
-        if one.share_of_all and other.share_of_all:
-            said.append(
-                "Each map's shares sum to 1, so that on the finer grid a patch has less: compare"
-                " where they lie, or each map on a scale of its own."
-            )
-    stages = [side.wanted.stage for side in (here, there)]
-    linked = stages[0].asks == stages[1].asks and METHODS[here.wanted.asked.method].asks
-    if linked and isinstance(stages[0].query, str) and stages[0].query != stages[1].query:
-        said.append(f"The second side has no {stages[0].asker}: there the {stages[1].asker} asks.")
-    if one.unit != other.unit:
-        said.append(f"The units differ: {one.unit} and {other.unit}.")
-    if said:
-        st.info(" ".join(said), icon=":material/compare_arrows:")
-
-
 def _choose_shown() -> str:
     st.session_state.setdefault("compare_shown", "maps")
     return (
@@ -222,20 +147,4 @@ def _choose_shown() -> str:
             label_visibility="collapsed",
         )
         or "maps"
-    )
-
-
-def _choose_scale() -> bool:
-    """Whether both maps have one scale."""
-    return (
-        st.radio(
-            "Colour scale of the two",
-            SCALE_WORDS,
-            key="compare_scale",
-            horizontal=True,
-            persist_state="session",
-            format_func=SCALE_WORDS.__getitem__,
-            help="*One for both*: equal colours are equal values on both sides.",
-        )
-        == "both"
     )

@@ -14,6 +14,7 @@ from attnviz.plot_export import MetricPlot
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.map_panel import drawing_options
 from attnviz.ui.one_map import MapAsked
+from attnviz.ui.set_panel import keep, offer_place
 from attnviz.ui.stage import Stage
 from attnviz.venue import VENUES
 
@@ -57,7 +58,7 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
         preview = render(figure, ".png", **options)
     st.image(preview, width=min(760, round(width * 5)), alt=figure.summary)
     st.caption("This is the PNG itself; the other files show the same, with letters as vectors.")
-    _offer(figure, kind, preview, options)
+    _offer(stage, figure, kind, preview, options)
     return options
 
 
@@ -84,7 +85,9 @@ def _choose_width() -> float:
     return float(free) if venue == FREE else VENUES[venue]
 
 
-def _offer(figure: Figure, kind: str, preview: bytes, options: dict[str, Any]) -> None:
+def _offer(
+    stage: Stage, figure: Figure, kind: str, preview: bytes, options: dict[str, Any]
+) -> None:
     suffix, mime = FORMATS[kind]
     name = stem(figure)
     with st.container(horizontal=True):
@@ -100,6 +103,9 @@ def _offer(figure: Figure, kind: str, preview: bytes, options: dict[str, Any]) -
             f"{name}.zip",
             "application/zip",
         )
+        pressed = offer_place()
+    if pressed:
+        keep(stage, figure, options)
     with st.expander("LaTeX", icon=":material/functions:"):
         st.code(latex(figure, f"{name}.pdf", **options), language="latex", wrap_lines=True)
         if entries := references(figure).strip():

@@ -37,6 +37,8 @@ class Other:
     here: str
     there: str
     """In Markdown."""
+    names: tuple[str, str]
+    """Both as a file says them."""
     stand: Callable[[], Stage]
     """Runs the model where that has not been done; raises AttnVizError where that cannot be."""
 
@@ -77,7 +79,12 @@ def _choose_picture(stage: Stage) -> Other:
     def stand() -> Stage:
         return _run(stage, replace(run, picture=_open(chosen)))
 
-    return Other(f"**{shown.name}**", f"**{_named(offered[chosen], own=chosen)}**", stand)
+    return Other(
+        f"**{shown.name}**",
+        f"**{_named(offered[chosen], own=chosen)}**",
+        (stage.picture_name, offered[chosen]),
+        stand,
+    )
 
 
 _PICTURE_HELP = "A sample, or one of your own from the tray in the sidebar."
@@ -126,7 +133,8 @@ def _choose_model(stage: Stage) -> Other:
             vit = vit.at(run.vit.image_size)
         return _run(stage, replace(run, vit=vit, choice=choice, fit=_fit(vit, run.fit)))
 
-    return Other(f"**{run.choice.words}**", f"**{choice.words}**", stand)
+    names = run.choice.words.replace("`", ""), choice.words.replace("`", "")
+    return Other(f"**{run.choice.words}**", f"**{choice.words}**", names, stand)
 
 
 def _choose_size(stage: Stage) -> Other:
@@ -154,7 +162,7 @@ def _choose_size(stage: Stage) -> Other:
         own = side == base.image_size[0]
         return _run(stage, replace(run, vit=base if own else base.at((side, side))))
 
-    return Other(f"**{here} px**", f"**{side} px**", stand)
+    return Other(f"**{here} px**", f"**{side} px**", (f"{here} px", f"{side} px"), stand)
 
 
 def _choose_query(stage: Stage) -> Other:
@@ -163,7 +171,8 @@ def _choose_query(stage: Stage) -> Other:
     if st.session_state.get(other.asks) is None:
         rows, cols = other.record.layout.grid
         other.ground.ask((rows // 2, cols // 2))
-    return Other(f"The **{stage.asker}**", f"The **{other.asker}**", lambda: other)
+    askers = stage.asker, other.asker
+    return Other(f"The **{stage.asker}**", f"The **{other.asker}**", askers, lambda: other)
 
 
 _CHOOSE: dict[str, Callable[[Stage], Other]] = {

@@ -9,7 +9,7 @@ import streamlit as st
 from PIL import Image
 
 from attnviz.colour import colourise
-from attnviz.errors import AttnVizError, Busy
+from attnviz.errors import AttnVizError
 from attnviz.images.quiet import hush
 from attnviz.scale import Scale
 from attnviz.ui import cache, link
@@ -19,7 +19,7 @@ from attnviz.ui.model_panel import choose_model
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.run import Run
 from attnviz.ui.settings import settings
-from attnviz.ui.stage import Stage
+from attnviz.ui.stage import Stage, say_wrong
 from attnviz.ui.state import plain
 from attnviz.ui.status import show_status
 from attnviz.ui.views import choose_view
@@ -56,7 +56,7 @@ def show() -> None:
         st.session_state.seen, seen = run.observe()
         st.session_state.seen_name = picture.name.strip("`")
     except AttnVizError as error:
-        _say(error)
+        say_wrong(error)
         before = cache.observations().find(st.session_state.get("seen"))
         if before is None:
             return
@@ -70,18 +70,12 @@ def show() -> None:
             st.warning(plain(seen.record.weights), icon=":material/casino:")
         choose_view().show(Stage(run, seen, st.session_state.seen, look, status))
     except AttnVizError as error:
-        _say(error)
+        say_wrong(error)
     with notes:
         link.show_notes()
     link.write(ground)
     if settings().status:
         show_status()
-
-
-def _say(error: AttnVizError) -> None:
-    st.error(str(error), icon=":material/error:")
-    if isinstance(error, Busy):
-        st.button("Try again", icon=":material/refresh:")
 
 
 def _icon() -> Image.Image:

@@ -1,6 +1,8 @@
-"""Several maps on one figure, as they will be printed: methods, layers, all heads, or numbers."""
+"""Several maps on one figure, as they will be printed: methods, two compared, layers, heads."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import streamlit as st
 
@@ -9,11 +11,14 @@ from attnviz.figure import Figure
 from attnviz.methods import METHODS
 from attnviz.plates import beside, heads
 from attnviz.plot_export import MetricPlot
+from attnviz.scale import Scale
+from attnviz.ui.look_panel import Look
 from attnviz.ui.stage import Stage
 
 KINDS = {
     "map": "This map",
     "methods": "Methods",
+    "compared": "Compared",
     "layers": "Layers",
     "heads": "All heads",
     "numbers": "Heads in numbers",
@@ -23,7 +28,7 @@ KINDS = {
 USUAL = ("attention", "rollout")
 
 
-def choose_kind() -> str:
+def choose_figure() -> str:
     """The widget at the top of the view."""
     kind = st.segmented_control(
         "What the figure shows",
@@ -79,3 +84,17 @@ def plate_of(stage: Stage, kind: str) -> Figure:
     if not chosen:
         raise BadOption("Choose one number or more.")
     return MetricPlot(metrics.named(name), tuple(each for each in metrics.about if each in chosen))
+
+
+def drawing_of_plate(look: Look, kind: str, scale: Scale | None = None) -> dict[str, Any]:
+    """How maps of such a figure are drawn; on a ready scale, if there is one."""
+    drawing: dict[str, Any] = {"alpha": look.alpha, "colormap": look.colormap}
+    drawing["interpolation"] = look.interpolation
+    if scale is not None:
+        return drawing | {"scale": scale}
+    named = "own"
+    if look.scale == "zero" and kind != "heads":
+        named = "zero"
+    elif look.scale == "shared" and kind not in ("methods", "compared"):
+        named = "shared"
+    return drawing | {"scale": named, "clip": look.clip}

@@ -16,25 +16,31 @@ def choose_query(seen: Observation, ground: Ground, *, named: bool = True, scene
     `scene` as `pick_cell` has it: with one, a live map follows the pointer.
     """
     query, (rows, cols) = ground.query, ground.layout.grid
+    key = _slot("patches", ground)
     pick_cell(
         seen.shown,
         grid=(rows, cols),
         box=seen.shown_box,
         chosen=query if isinstance(query, tuple) else None,
-        key="patches",
+        key=key,
         alt=f"The picture, cut into {rows} rows and {cols} columns of patches",
         scene=scene,
-        on_pick=lambda: ground.ask(picked_cell("patches")),
+        on_pick=lambda: ground.ask(picked_cell(key)),
     )
     if named:
         choose_name(ground)
         _choose_numbers(ground)
 
 
+def _slot(name: str, ground: Ground) -> str:
+    """What a widget's key begins with: a second query has widgets of its own."""
+    return name if ground.key == ASKED else f"{name}/{ground.key}"
+
+
 def choose_name(ground: Ground) -> None:
     """The tokens that have names, as chips."""
     name = ground.query if isinstance(ground.query, str) else None
-    slot = "name" if ground.key == ASKED else f"name/{ground.key}"
+    slot = _slot("name", ground)
     key = fresh_key(slot, name)
 
     def ask() -> None:
@@ -58,12 +64,13 @@ def choose_name(ground: Ground) -> None:
 def _choose_numbers(ground: Ground) -> None:
     """Row and column of the patch, empty while a named token asks."""
     cell = ground.query if isinstance(ground.query, tuple) else None
-    key = fresh_key("cell", cell)
+    slot = _slot("cell", ground)
+    key = fresh_key(slot, cell)
     keys = f"{key}-row", f"{key}-col"
 
     def ask() -> None:
         """One number is enough: the other stays what it was, or starts at 0."""
-        if not is_live("cell", key):
+        if not is_live(slot, key):
             return
         typed = (st.session_state[key] for key in keys)
         row, col = (
@@ -71,7 +78,7 @@ def _choose_numbers(ground: Ground) -> None:
         )
         if cell is None:  # the other field shows its 0; it is not made anew: someone may type there
             st.session_state[keys[0]], st.session_state[keys[1]] = row, col
-        note_shown("cell", (row, col))  # a field that was emptied stays so
+        note_shown(slot, (row, col))  # a field that was emptied stays so
         ground.ask((row, col))
 
     with st.container(horizontal=True):

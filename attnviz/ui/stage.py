@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
-from attnviz.errors import BadOption
+from attnviz.errors import AttnVizError, BadOption, Busy
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
@@ -90,13 +90,21 @@ class Stage:
             place.empty()
             yield
 
-    def beside_picture(self, share: float = 0.5, *, named: bool = True, scene: str = "") -> Place:
+    def beside_picture(
+        self,
+        share: float = 0.5,
+        *,
+        named: bool = True,
+        scene: str = "",
+        other: Ground | None = None,
+    ) -> Place:
         """Draw the picture with the query on it; gives the place beside it, or below a panorama.
 
         Args:
             share: of the width, for the picture.
             named: whether a query is asked for at all.
             scene: with one, a live map follows the pointer over the picture.
+            other: where a second query is picked, on a picture of its own below.
         """
         if self.seen.shown.width > PANORAMA * self.seen.shown.height:
             left, right = st.container(), st.container()
@@ -104,6 +112,9 @@ class Stage:
             left, right = st.columns([share, 1 - share], gap="medium")
         with left:
             choose_query(self.seen, self.ground, named=named, scene=scene)
+            if other is not None:
+                st.caption("**Pick a patch** here for the second map:")
+                choose_query(self.seen, other)
             show_provenance(self.record)
         return right
 
@@ -114,3 +125,10 @@ def show_provenance(record: AttentionRecord) -> None:
     says = f" It says: {named}." if named else ""
     seen = f" Seen as {record.input_words} (width × height)."
     st.caption(f"**{record.model}** on {record.device}. {plain(record.weights)}{seen}{says}")
+
+
+def say_wrong(error: AttnVizError) -> None:
+    """What could not be done, where it would have stood; the rest of the page stands."""
+    st.error(str(error), icon=":material/error:")
+    if isinstance(error, Busy):
+        st.button("Try again", icon=":material/refresh:")

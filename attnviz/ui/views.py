@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from attnviz.errors import BadOption
+from attnviz.errors import AttnVizError, BadOption
 from attnviz.recipe import Kind
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.compare_panel import show_compare
@@ -22,11 +22,14 @@ from attnviz.ui.mask_panel import show_masks
 from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.one_map import MapAsked, ask_for_map
+from attnviz.ui.other_side import choose_kind, choose_other
+from attnviz.ui.pair import ask_for_pair, printed
 from attnviz.ui.patches_panel import show_patches
-from attnviz.ui.plate_panel import choose_kind, plate_of
+from attnviz.ui.plate_panel import choose_figure, drawing_of_plate, plate_of
 from attnviz.ui.ranking import choose_ranking
+from attnviz.ui.set_panel import show_set
 from attnviz.ui.stack_panel import show_stack
-from attnviz.ui.stage import Stage
+from attnviz.ui.stage import Stage, say_wrong
 from attnviz.ui.trust_panel import show_trust
 
 PICTURE_SHARE = 0.32
@@ -87,24 +90,38 @@ def _layers(stage: Stage) -> None:
 
 
 def _export(stage: Stage) -> None:
-    if (kind := choose_kind()) != "map":
+    try:
+        _show_figure(stage, choose_figure())
+    except AttnVizError as error:  # what is kept stands
+        say_wrong(error)
+    show_set()
+
+
+def _show_figure(stage: Stage, kind: str) -> None:
+    if kind == "map":
+        wanted = ask_for_map(stage)
+        with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
+            options = show_export(stage, wanted)
+        _show_code(stage, "map", wanted, drawing=options)
+    elif kind == "compared":
+        compared = choose_kind()
+        pair = ask_for_pair(stage, compared, choose_other(stage, compared))
+        named, other = pair.first.method.asks, pair.second_ground
+        with stage.beside_picture(PICTURE_SHARE, named=named, other=other):
+            try:
+                row, scale = printed(pair)
+            except AttnVizError as error:
+                say_wrong(error)
+                return
+            show_figure(stage, row, options_for(row, drawing_of_plate(stage.look, kind, scale)))
+    else:
         with stage.beside_picture(PICTURE_SHARE):
             try:
                 figure = plate_of(stage, kind)
             except BadOption as error:
                 st.info(str(error), icon=":material/info:")
                 return
-            look = stage.look
-            scale = "shared" if look.scale == "shared" and kind != "methods" else "own"
-            scale = "zero" if look.scale == "zero" and kind != "heads" else scale
-            drawing = {"alpha": look.alpha, "colormap": look.colormap, "clip": look.clip}
-            drawing |= {"interpolation": look.interpolation, "scale": scale}
-            show_figure(stage, figure, options_for(figure, drawing))
-        return
-    wanted = ask_for_map(stage)
-    with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
-        options = show_export(stage, wanted)
-    _show_code(stage, "map", wanted, drawing=options)
+            show_figure(stage, figure, options_for(figure, drawing_of_plate(stage.look, kind)))
 
 
 def _heads(stage: Stage) -> None:

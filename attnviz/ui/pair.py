@@ -1,0 +1,172 @@
+"""Two maps that differ in one thing: a picture, a model, a resolution or a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import streamlit as st
+
+from attnviz.errors import BadOption
+from attnviz.explain import Explanation
+from attnviz.heatmap import shared_scale
+from attnviz.methods import METHODS
+from attnviz.methods.options import settle
+from attnviz.plates import Beside, beside
+from attnviz.record import AttentionRecord
+from attnviz.row import short
+from attnviz.scale import Scale
+from attnviz.ui.asked import Ground
+from attnviz.ui.look_panel import Look
+from attnviz.ui.method_panel import Ask, choose_method
+from attnviz.ui.one_map import MapAsked, aim
+from attnviz.ui.other_side import Other
+from attnviz.ui.stage import Stage
+from attnviz.ui.target_panel import Wish
+
+SCALE_WORDS = {"own": "Each map its own", "both": "One for both"}
+
+TELLING = ("layer", "head", "query", "target")
+"""Facts that are said above a printed map where the two differ in them as well."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two maps that were asked for; the second one's side is not run yet."""
+
+    kind: str
+    """In what they differ, of `other_side.KINDS`."""
+    other: Other
+    first: MapAsked
+    one_scale: bool
+    """Whether equal colours are to be equal values on both sides."""
+
+    @property
+    def own_query(self) -> bool:
+        """Whether each side has a query of its own."""
+        return self.kind == "query"
+
+    @property
+    def second_ground(self) -> Ground | None:
+        """Where the second query is picked, if there is one."""
+        own = self.own_query and self.first.method.asks
+        return self.other.stand().ground if own else None
+
+    def second(self) -> MapAsked:
+        """The same of the other side; raises AttnVizError where that cannot be.
+
+        What was left as it is means each model's own, as its last layer. Two queries are of one
+        record, and of one target.
+        """
+        first, stage = self.first, self.other.stand()
+        asked = first.asked if self.own_query else _by_hand(first.asked, first.stage.record)
+        if not first.method.needs_gradient:
+            return MapAsked(stage, asked, stage.seen, stage.request)
+        if self.own_query:
+            return MapAsked(stage, asked, first.aimed, first.request)
+        request, aimed = stage.model_run.observe(_wish(first.request[4], stage))
+        return MapAsked(stage, asked, aimed, request)
+
+    def scale_of(self, heats: Sequence[Explanation]) -> Scale | None:
+        """The one of both, if it is asked for; a word of why where there is none."""
+        if not self.one_scale:
+            return None
+        scale = _shared(heats, self.first.stage.look)
+        if scale is None:
+            st.caption("Maps in different units, or in colour, have no scale in common.")
+        return scale
+
+
+def ask_for_pair(stage: Stage, kind: str, other: Other) -> Pair:
+    """The widgets for the method, its target and the scale, once the other side is chosen."""
+    asked = choose_method(stage.record)
+    request, seen = stage.request, stage.seen
+    if METHODS[asked.method].needs_gradient:
+        request, seen = aim(stage)
+    return Pair(kind, other, MapAsked(stage, asked, seen, request), _choose_scale())
+
+
+def printed(pair: Pair) -> tuple[Beside, Scale | None]:
+    """Both maps as a row, and the scale of both if they share one; says what else differs.
+
+    Raises AttnVizError where the other side cannot be seen.
+    """
+    second = pair.second()
+    heats = pair.first.compute(), second.compute()
+    differ = [fact for fact in TELLING if len({heat.fact(fact) for heat in heats}) > 1]
+    names = [
+        ", ".join([name, *_telling(heat, [fact for fact in differ if fact != pair.kind])])
+        for name, heat in zip(pair.other.names, heats, strict=True)
+    ]
+    scale = pair.scale_of(heats)
+    say_differences((pair.first, second), heats)
+    return beside(heats, names), scale
+
+
+def _telling(heat: Explanation, facts: Sequence[str]) -> list[str]:
+    return [short(fact, value) for fact in facts if (value := heat.fact(fact)) is not None]
+
+
+def _wish(wish: object, stage: Stage) -> Wish:
+    """The same target on the other side: a patch is the one at the same place."""
+    match wish:
+        case ("token", (int(), int())):
+            return "token", stage.query
+        case ("class" | "token" | "sample" as kind, what):
+            return cast("Wish", (kind, what))
+    raise BadOption("The target of the first side is none of the other's: choose another.")
+
+
+def _by_hand(asked: Ask, record: AttentionRecord) -> Ask:
+    """Without the options that are the record's own defaults."""
+    usual = settle(asked.method, METHODS[asked.method].options, {}, record)
+    kept = {name: value for name, value in asked.options.items() if usual[name] != value}
+    return Ask(asked.method, kept)
+
+
+def _shared(heats: Sequence[Explanation], look: Look) -> Scale | None:
+    try:
+        return shared_scale(heats, "zero" if look.scale == "zero" else "own", clip=look.clip)
+    except BadOption:
+        return None
+
+
+def say_differences(maps: Sequence[MapAsked], heats: Sequence[Explanation]) -> None:
+    """What of the two cannot be read off their colours."""
+    if said := " ".join(_differences(maps, heats)):
+        st.info(said, icon=":material/compare_arrows:")
+
+
+def _differences(maps: Sequence[MapAsked], heats: Sequence[Explanation]) -> Iterator[str]:
+    one, other = heats
+    if one.grid != other.grid:
+        rows, cols = (f"{grid[0]} × {grid[1]}" for grid in (one.grid, other.grid))
+        yield f"The grids differ: {rows} patches on the first side, {cols} on the second."
+        if one.share_of_all and other.share_of_all:
+            yield (
+                "Each map's shares sum to 1, so that on the finer grid a patch has less: compare"
+                " where they lie, or each map on a scale of its own."
+            )
+    here, there = (each.stage for each in maps)
+    linked = here.asks == there.asks and maps[0].method.asks
+    if linked and isinstance(here.query, str) and here.query != there.query:
+        yield f"The second side has no {here.asker}: there the {there.asker} asks."
+    if one.unit != other.unit:
+        yield f"The units differ: {one.unit} and {other.unit}."
+
+
+def _choose_scale() -> bool:
+    """Whether both maps have one scale."""
+    return (
+        st.radio(
+            "Colour scale of the two",
+            SCALE_WORDS,
+            key="compare_scale",
+            horizontal=True,
+            persist_state="session",
+            format_func=SCALE_WORDS.__getitem__,
+            help="*One for both*: equal colours are equal values on both sides.",
+        )
+        == "both"
+    )

@@ -1,0 +1,218 @@
+"""The view Export: two maps compared on one figure, and a set of figures that outlives what made it."""
+
+import json
+import zipfile
+from io import BytesIO
+
+import numpy as np
+import pytest
+from page_visit import FAR, SHALLOW, calm, choose_model, open_view, stand_ins, texts, visit, widget
+
+import attnviz
+import attnviz.figure
+import models
+from attnviz.__main__ import main
+from attnviz.bundle import Packed, zip_of
+from attnviz.errors import BadOption
+from attnviz.figure import Inclusion
+from attnviz.remake import read_manifest
+from attnviz.samples import open_sample, sample_path
+from attnviz.ui import set_panel
+
+
+@pytest.fixture(scope="module")
+def stood_in():
+    """Small models for all visits of this file."""
+    with pytest.MonkeyPatch.context() as patch, stand_ins(patch):
+        yield
+
+
+@pytest.fixture
+def page(stood_in, monkeypatch):
+    """A visitor's page, with the view open, small files, and what it shows and offers."""
+    at = visit()
+    at.session_state["export_venue"], at.session_state["export_dpi"] = "column", 150
+    open_view(at, "export")
+    return at
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """The previews, the newest last."""
+    previews = []
+    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: previews.append(data))
+    return previews
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """What makes the set's zip, the newest last."""
+    makers = []
+    monkeypatch.setattr(
+        "attnviz.ui.set_panel.offer_file", lambda label, make, *_: makers.append((label, make))
+    )
+    return makers
+
+
+def seen(picture="cat", name="dinov2-small", size=None, **loaded):
+    vit = models.load(name, **loaded)
+    vit = vit if size is None else vit.at(size)
+    return attnviz.observe(vit, open_sample(picture), fit="aspect" if vit.any_size else "crop")
+
+
+def compare(at, kind, **state):
+    for key, value in {"export_what": "compared", "compare": kind, **state}.items():
+        at.session_state[key] = value
+    return calm(at.run())
+
+
+def keep(at):
+    return calm(at.button(key="keep_figure").click().run())
+
+
+def kept(at):
+    return getattr(at.session_state, "figure_set", ())
+
+
+def arrays(figure):
+    return np.load(BytesIO(figure.files[".npz"]))
+
+
+def test_two_models_are_a_row_of_each_one_s_own_map(page):
+    compare(page, "model", compare_model=SHALLOW, compare_random=False, compare_scale="both")
+    assert "2 × 3 patches on the first side, 4 × 6 on the second" in page.info[0].value
+    (row,) = kept(keep(page))
+    said = json.loads(row.files[".manifest.json"])
+    names = [each["name"] for each in said["maps"]]
+    # Each model's own last layer and default query, which differ.
+    assert names[0] == "DINOv2 ViT-S/14, layer 2, class token"
+    assert names[1].endswith(", layer 0, mean of all patches")
+    first, second = attnviz.explain(seen()), attnviz.explain(seen(name=SHALLOW))
+    assert np.array_equal(arrays(row)["values_0"], first.values)
+    assert np.array_equal(arrays(row)["values_1"], second.values)
+    with pytest.raises(BadOption, match="more than names to compute"):  # stand-ins have no name
+        read_manifest(row.files[".manifest.json"], "manifest.json")
+
+
+def test_a_row_of_known_models_is_made_again_byte_for_byte(page, shown, tmp_path):
+    choose_model(page, "digits")
+    compare(page, "model", compare_model="digits", compare_random=True, compare_scale="both")
+    (row,) = kept(keep(page))
+    assert row.files[".png"] == shown[-1]
+    scale = json.loads(row.files[".manifest.json"])["again"]["options"]["scale"]
+    heats = [attnviz.explain(seen(name="digits", pretrained=known)) for known in (True, False)]
+    assert scale["low"] == min(heat.values.min() for heat in heats)
+    assert scale["high"] == max(heat.values.max() for heat in heats)
+    manifest, again = tmp_path / "manifest.json", tmp_path / "again.pdf"
+    manifest.write_bytes(row.files[".manifest.json"])
+    assert main(["replay", str(manifest), str(sample_path("cat")), "-o", str(again)]) == 0
+    assert again.read_bytes() == row.files[".pdf"]
+
+
+# (what differs, what is chosen, the two names, the same two records and queries from the library)
+PAIRS = [
+    (
+        "picture",
+        {"compare_picture": "sample/coffee", "asked": (1.0, 1.0)},
+        ["Cat", "Cup of espresso"],
+        lambda: [(seen(), (0, 0)), (seen("coffee"), (0, 0))],
+    ),
+    (
+        "size",
+        {"compare_side": 128},
+        ["32 px", "128 px"],
+        lambda: [(seen(), "cls"), (seen(size=(128, 128)), "cls")],
+    ),
+    (
+        "query",
+        {"asked/query": (450.0, 1.0)},
+        ["class token", "patch (row 0, column 2)"],
+        lambda: [(seen(), "cls"), (seen(), (0, 2))],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "names", "expected"), PAIRS, ids=lambda it: it if isinstance(it, str) else ""
+)
+def test_two_of_a_kind_are_printed_as_the_library_has_them(page, kind, state, names, expected):
+    compare(page, kind, **state)
+    (row,) = kept(keep(page))
+    held = arrays(row)
+    assert list(held["names"]) == names
+    for number, (record, query) in enumerate(expected()):
+        heat = attnviz.explain(record, query=query)
+        assert np.array_equal(held[f"values_{number}"], heat.values)
+
+
+def test_a_side_that_cannot_be_is_said_and_nothing_is_lost(page):
+    keep(page)
+    compare(page, "model", compare_model=FAR, compare_random=False)
+    assert "The hub is far." in page.error[0].value
+    assert not any(button.key == "keep_figure" for button in page.button)
+    assert len(kept(page)) == 1 and "1 figure of at most 20" in texts(page)
+    calm(page.toggle(key="compare_random").set_value(True).run())
+    assert not page.error
+    assert "has 2 figures" in keep(page).success[0].value
+    assert " beside DINO ViT-S/16, untrained: " in kept(page)[1].summary
+
+
+def test_a_set_outlives_what_made_it_and_is_nobody_else_s(page, offered):
+    keep(page)
+    first = attnviz.explain(seen()).named("Cat")
+    (figure,) = kept(page)
+    assert np.array_equal(arrays(figure)["values"], first.values)
+    assert figure.files[".pdf"] == _drawn(first, ".pdf")
+    keep(page)
+    assert "this very figure" in page.warning[-1].value and len(kept(page)) == 1
+    calm(widget(page, "Sample").set_value("coffee").run())
+    keep(page)
+    choose_model(page, SHALLOW)
+    open_view(page, "map")
+    open_view(page, "export")
+    assert [each.stem for each in kept(page)] == [
+        figure.stem,
+        figure.stem.replace("cat", "cup-of-espresso"),
+    ]
+    label, make = offered[-1]
+    assert label == "The set as one zip (2 figures)"
+    content = make()
+    with zipfile.ZipFile(BytesIO(content)) as files:
+        assert files.read(f"{figure.stem}.pdf") == figure.files[".pdf"]
+        assert len([name for name in files.namelist() if name.endswith(".tex")]) == 2
+    assert content == make() == zip_of(kept(page))
+    offered.clear()
+    other = visit()  # somebody else
+    open_view(other, "export")
+    assert not kept(other) and not offered
+    out, _ = (each for each in page.button if each.key.startswith("take-out-"))
+    assert out.label.replace("\\", "") == f"Take {figure.stem} out of the set"
+    calm(out.click().run())
+    assert [each.stem for each in kept(page)] == [figure.stem.replace("cat", "cup-of-espresso")]
+
+
+def _drawn(heat, kind):
+    options = {"alpha": 0.5, "colormap": "inferno", "width_mm": 89.0, "dpi": 150}
+    return attnviz.figure.render(heat, kind, **options)
+
+
+def small(number, size=10):
+    files = {".pdf": b"x" * size, ".manifest.json": str(number).encode()}
+    return Packed(f"figure-{number}", "A map", files, Inclusion(89.0, "A map", ()))
+
+
+def test_a_full_set_says_so_and_keeps_what_it_has(page, monkeypatch):
+    page.session_state["figure_set"] = full = tuple(map(small, range(20)))
+    keep(page)
+    assert "holds 20 figures and is full" in page.warning[-1].value and kept(page) == full
+    page.session_state["figure_set"] = large = (small(0, 40 * 2**20 - 1000),)
+    keep(page)
+    assert "40.0 MB is the most" in page.warning[-1].value and kept(page) == large
+    page.session_state["figure_set"] = ()
+
+    def fail(*_):
+        raise BadOption("The disk is far.")
+
+    monkeypatch.setattr(set_panel, "pack", fail)
+    keep(page)
+    assert page.warning[-1].value == "Not kept: The disk is far." and not kept(page)
