@@ -21,7 +21,7 @@ from attnviz.plot_export import MetricPlot
 from attnviz.record import AttentionRecord
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
-from attnviz.trace import FORMAT, picture_sum, seal_of, versions, weights_sum
+from attnviz.trace import FORMAT, other_versions, picture_sum, seal_of, weights_sum
 
 LARGEST = 4_000_000
 """Bytes of a manifest, at most."""
@@ -71,12 +71,7 @@ def _none(name: str) -> BadOption:
 
 def require_versions(said: Mapping[str, Any]) -> None:
     """BadOption where something that draws or computes is of another version here."""
-    here = versions()
-    others = [
-        f"{name} {was} (here {here.get(name, 'none')})"
-        for name, was in said["versions"].items()
-        if here.get(name) != was
-    ]
+    others = other_versions(said["versions"])
     if others:
         raise BadOption(
             f"The figure was made with {', '.join(others)}: its bytes may come out otherwise."

@@ -101,6 +101,16 @@ def versions() -> Mapping[str, str]:
     return said
 
 
+def other_versions(were: Mapping[str, str]) -> list[str]:
+    """What is of another version here, in words."""
+    here = versions()
+    return [
+        f"{name} {was} (here {here.get(name, 'none')})"
+        for name, was in were.items()
+        if here.get(name) != was
+    ]
+
+
 def plain_query(query: Query) -> Any:
     """A query as JSON has it: a patch as [row, col]."""
     return query if isinstance(query, str) else list(query)

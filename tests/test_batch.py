@@ -16,7 +16,7 @@ from PIL import Image
 from pyarrow import parquet
 
 import attnviz
-from attnviz import batch_command
+from attnviz import batch_command, trace
 from attnviz.__main__ import main
 from attnviz.batch import Request, here, pictures_in, run
 from attnviz.batch.columns import _measures
@@ -479,7 +479,33 @@ def test_other_settings_in_the_same_place_are_refused(photos, tmp_path):
     with pytest.raises(BadOption, match="query was not given and is now \\[0, 1\\]"):
         go(photos, table, query=(0, 1))
     assert table.read_bytes() == content
-    assert go(photos, table, batch=1).before == 9  # of no effect on the results
+    assert go(photos, table, batch=1).before == 9  # of no effect on the results but their last bits
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "refused"),
+    [
+        ("maps.parquet", "torch", True),
+        ("maps.parquet", "timm", True),
+        ("maps.parquet", "attnviz", True),
+        ("maps.parquet", "matplotlib", False),  # which draws no table
+        ("maps", "matplotlib", True),
+    ],
+)
+def test_what_other_versions_began_is_not_gone_on_with(photos, tmp_path, monkeypatch, name, package, refused):  # fmt: skip
+    path = tmp_path / name
+    kinds = {} if path.suffix else {"figures": "npz"}
+    here = trace.versions()
+    monkeypatch.setattr(trace, "versions", lambda: {**here, package: "0.0"})
+    monkeypatch.setattr("attnviz.batch.request.versions", trace.versions)
+    go(photos, path, **kinds)
+    monkeypatch.undo()
+    if not refused:
+        assert go(photos, path, **kinds).before == 9
+        return
+    with pytest.raises(BadOption) as said:
+        go(photos, path, **kinds)
+    assert f"begun with {package} 0.0 (here {here[package]}): what" in str(said.value)
 
 
 def test_a_request_that_came_to_nothing_binds_nobody(photos, tmp_path):

@@ -18,6 +18,7 @@ from typing import Any, Self
 from zlib import crc32
 
 from attnviz.errors import BadOption
+from attnviz.trace import other_versions
 
 try:
     import fcntl
@@ -165,15 +166,23 @@ class Journal:
             raise BadOption(f"{self.path} is no journal of a batch: give the output another name.")
         names = sorted(came.keys() | asked.keys())
         other = [name for name in names if came.get(name) != asked.get(name)]
-        if other:
-            words = "; ".join(
-                f"{name.replace('_', ' ')} was {_words(came.get(name))} and is now"
-                f" {_words(asked.get(name))}"
-                for name in other
-            )
+        words = "; ".join(
+            f"{name.replace('_', ' ')} was {_words(came.get(name))} and is now"
+            f" {_words(asked.get(name))}"
+            for name in other
+            if name != "versions"
+        )
+        if words:
             raise BadOption(
                 f"{self.path} is of a batch that was asked for otherwise: {words}. Ask as it was,"
                 " or give another output."
+            )
+        if other:
+            were = came.get("versions") or dict.fromkeys(asked["versions"], "unknown")
+            raise BadOption(
+                f"{self.path} is of a batch that was begun with {', '.join(other_versions(were))}:"
+                " what is computed may come out otherwise. Install these versions, or give another"
+                " output."
             )
 
     def _unwritable(self, error: OSError | ValueError) -> BadOption:

@@ -10,9 +10,14 @@ from typing import Any
 
 from attnviz.errors import BadOption
 from attnviz.tokens import Query
+from attnviz.trace import versions
 
 BATCH = 8
 """Pictures that pass together."""
+
+
+PRINTING = frozenset({"python", "matplotlib"})
+"""Of the versions that a figure names, those that change no number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +45,8 @@ class Request:
     head_metrics: bool = False
     """Whether the table has every metric of every head."""
     batch: int = BATCH
-    """Pictures that pass together, where their sizes agree; changes nothing but rounding."""
+    """Pictures that pass together, where their sizes agree. It may change values' last bits, and is
+    no part of the identity: who runs out of memory goes on with fewer."""
 
     def __post_init__(self) -> None:
         """BadOption for a number of pictures that can't pass together."""
@@ -68,7 +74,7 @@ class Request:
         return 1 if self.alone else self.batch
 
     def identity(self) -> dict[str, Any]:
-        """All that results depend on, in plain values; files by their SHA-256.
+        """All that results depend on, in plain values; files by their SHA-256, packages by version.
 
         Raises BadOption where such a file can't be read.
         """
@@ -86,6 +92,11 @@ class Request:
             "fit": self.fit,
             **self.drawing,
             "head_metrics": self.head_metrics,
+            "versions": {
+                name: number
+                for name, number in versions().items()
+                if not (self.is_table and name in PRINTING)
+            },
             **{name: None if path is None else _digest(path) for name, path in files.items()},
         }
         return {name: value for name, value in asked.items() if value is not None}
