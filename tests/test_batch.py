@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -465,6 +466,26 @@ def test_a_full_disk_is_a_sentence_and_leaves_whole_lines(tmp_path):
         assert [entry.get("number") for _, entry in journal.entries()] == [None, 0]
         journal.append({"number": 2})
         assert [entry.get("number") for _, entry in journal.entries()] == [None, 0, 2]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_disk_that_is_full_at_the_very_end_is_a_sentence_too(tmp_path, monkeypatch, stopped):
+    """Some file systems find out when what was written is to be on the disk."""
+    path = tmp_path / "batch.journal"
+    said = KeyboardInterrupt if stopped else BadOption
+    with pytest.raises(said) as raised, Journal(path, {"model": "m"}) as journal:  # noqa: PT012
+        journal.append({"number": 0})
+        monkeypatch.setattr(os, "fsync", _full)
+        if stopped:
+            raise KeyboardInterrupt
+    monkeypatch.undo()
+    assert stopped or "No space left on device. What is done stays done" in str(raised.value)
+    with Journal(path, {"model": "m"}) as journal:  # it was closed, and its lock is free
+        assert [entry.get("number") for _, entry in journal.entries()] == [None, 0]
+
+
+def _full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -82,6 +82,9 @@ class Journal:
             os.fsync(self._file)
             if self.is_empty:
                 self.path.unlink(missing_ok=True)
+        except OSError as failed:
+            if error is None:  # else that is what has to be said
+                raise self._unwritable(failed) from failed
         finally:
             self._reader.close()
             os.close(self._file)
