@@ -26,11 +26,12 @@ export ATTNVIZ_CHROMIUM = $(CHROMIUM)
 BROWSER_READY := $(if $(CHROMIUM),,$(VENV)/.browser-$(call sum,requirements-dev.txt))
 
 # Two workers of one thread each; a file stays on one of them, so that what its tests share (a
-# server, a model) is made once. In CI a skipped test is a failed one.
+# server, a model) is made once. Those of the browser, of few but long tests, come first, so that no
+# worker is left alone with them. In CI a skipped test is a failed one.
 # What the browser tests saw is kept in artifacts/pictures, to be looked at.
 TEST_ENV   := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 ATTNVIZ_PICTURES=artifacts/pictures $(if $(CI),ATTNVIZ_REQUIRE_ALL=1)
 WORKERS    ?= 2
-PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST     := $(TEST_ENV) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-long check lint types contract pytest format screenshot lock sbom audit docker clean

@@ -5,18 +5,23 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache as cache_of_all
 from pathlib import Path
 
 import pytest
 import streamlit as st
 from conftest import small_vit
 from PIL import Image
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 import models
 from attnviz.errors import BadWeights
 from attnviz.ui import cache
 from models import own_weights
+
+# Each visit would look anew through all that is installed for components, which takes longer than the page.
+manifest_scanner.scan_component_manifests = cache_of_all(manifest_scanner.scan_component_manifests)
 
 APP = Path(__file__).parents[1] / "app.py"
 
