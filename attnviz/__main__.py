@@ -27,6 +27,7 @@ from attnviz.arguments import (
     DRAWING,
     SECOND,
     class_of,
+    kinds_of,
     other_of,
     parser_of,
     query_of,
@@ -44,6 +45,7 @@ from attnviz.images.quiet import hush
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
 from attnviz.methods.options import check
+from attnviz.paper_flags import require_used
 from attnviz.plates import Beside, HeadGrid
 from attnviz.plot_export import MetricPlot
 from attnviz.record import AttentionRecord
@@ -51,7 +53,7 @@ from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
 from attnviz.wishes import asked_of
-from attnviz.writing import checked_target, require_free, write_whole
+from attnviz.writing import checked_target, kind_of, require_free, write_whole
 from models.devices import choose_device
 
 
@@ -150,6 +152,7 @@ def _methods(given: argparse.Namespace, command: str | None) -> list[str]:
 
 def _planned(given: argparse.Namespace, command: str | None, drawing: dict[str, Any]) -> Path:
     """Where the figure goes; what is wrong with its options is known before a model runs."""
+    require_used(kind_of(given.output, kinds_of(command)), drawing)
     if command != faithfulness_command.NAME and given.output.lower().endswith(ZIP):
         if given.manifest is not None or given.latex is not None:
             raise BadOption("The zip holds manifest and LaTeX: leave --manifest and --latex out.")

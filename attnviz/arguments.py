@@ -91,7 +91,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
         add("-o", "--output", required=True, help="a folder of figures, or one table: NAME.parquet")
     else:
         add("picture", help="the picture's file")
-        kinds = ", ".join(_kinds_of(command))
+        kinds = ", ".join(kinds_of(command))
         said = f"its suffix says what is written: {kinds}"
         add("-o", "--output", required=True, metavar="FILE", help=said)
         add("--overwrite", action="store_true", help="replace files that exist already")
@@ -152,7 +152,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-def _kinds_of(command: str | None) -> list[str]:
+def kinds_of(command: str | None) -> list[str]:
     """The suffixes that `-o` takes."""
     if command == faithfulness_command.NAME:
         return [*RENDERERS]

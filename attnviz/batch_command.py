@@ -17,6 +17,7 @@ from attnviz.contract import LoadedViT
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.export import KINDS
 from attnviz.interrupt import CODE
+from attnviz.paper_flags import require_used
 from attnviz.tokens import Query
 
 NAME = "batch"
@@ -71,6 +72,7 @@ def run_command(
     `asked` are the method's options, `aim` says what gradients are of, `model` is for `load`.
     """
     kind = kind_of(given.output, given.figures)
+    require_used(kind, drawing)
     request = Request(
         model=model,
         kind=kind,

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from attnviz import export, film_export, plate_export, plot_export
@@ -134,7 +135,7 @@ class Inclusion:
         """The figure environment around the file `name`."""
         star = "*" if self.width_mm > 1.2 * COLUMN else ""
         cited = f"~\\cite{{{','.join(self.cited)}}}" if self.cited else ""
-        label = re.sub("[^a-z0-9]+", "-", name.rpartition(".")[0].lower()).strip("-")
+        label = re.sub("[^a-z0-9]+", "-", PurePosixPath(name).stem.lower()).strip("-")
         return "\n".join(
             [
                 f"\\begin{{figure{star}}}",

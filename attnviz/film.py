@@ -24,7 +24,7 @@ class Film(Frames):
     """Frames that can save themselves; each of `maps` is an `Explanation`."""
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write .gif .webp .png .svg .pdf or .npz; options as in `strip.FilmPaper`."""
+        """Write .gif .webp .png .svg .pdf .npz or .csv; options as in `strip.FilmPaper`."""
         return film_export.save_film(self, path, **options)
 
     def _repr_png_(self) -> bytes:

@@ -16,6 +16,7 @@ from attnviz.animation import draw_animation
 from attnviz.errors import unknown
 from attnviz.export import chosen_options, stem_of
 from attnviz.frames import Frames
+from attnviz.levels import render_cells
 from attnviz.strip import FilmPaper, draw_strip
 from attnviz.trace import text_of
 from attnviz.writing import checked_target, kind_of, write_whole
@@ -137,6 +138,15 @@ def _arrays(frames: Frames, paper: FilmPaper) -> bytes:
     return file.getvalue()
 
 
+def _table(frames: Frames, paper: FilmPaper) -> bytes:
+    """Each patch's value in each layer as CSV: layer, row, col, value; none where there is none."""
+    lines = ["layer,row,col,value\n"]
+    for layer, heat in frames.maps.items():
+        cells = render_cells(heat).decode().splitlines(keepends=True)[1:]
+        lines += [f"{layer},{cell}" for cell in cells]
+    return "".join(lines).encode()
+
+
 FILM_KINDS: Mapping[str, Callable[[Frames, FilmPaper], bytes]] = {
     ".gif": partial(_animation, "gif"),
     ".webp": partial(_animation, "webp"),
@@ -144,5 +154,6 @@ FILM_KINDS: Mapping[str, Callable[[Frames, FilmPaper], bytes]] = {
     ".svg": partial(_strip, "svg"),
     ".pdf": partial(_strip, "pdf"),
     ".npz": _arrays,
+    ".csv": _table,
 }
 """Suffix → what makes the bytes of such a file."""

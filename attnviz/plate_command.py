@@ -74,6 +74,7 @@ def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
     for flag in ("methods", "models"):
         if given.show == flag and getattr(given, flag) is None:
             raise BadOption(f"--show {flag} needs --{flag} A,B: name those to be shown.")
+    names_in(given, given.show)
     for method in methods_of(given):
         if method not in METHODS:
             raise unknown("method", method, METHODS)
@@ -83,14 +84,27 @@ def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
     return plan_plate(given.output, **drawing)[0]
 
 
-def names_in(text: str | None, usual: str) -> list[str]:
-    """Names that are written with commas between them."""
-    return [name.strip() for name in (text or usual).split(",") if name.strip()]
+def names_in(given: argparse.Namespace, flag: str) -> list[str]:
+    """The names, with commas between them, of `--methods`, `--models` or `--metrics`.
+
+    Where that was not given: the one of `--method` or `--model`, or the entropy. Raises BadOption
+    for none, and for one that is there twice.
+    """
+    usual = {"methods": given.method, "models": given.model, "metrics": "entropy"}
+    if (text := getattr(given, flag, None)) is None:
+        return [usual[flag]] if flag in usual else []
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise BadOption(f"--{flag} names nothing; {text!r} came: name what is to be shown, as A,B.")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadOption(f"--{flag} names {twice} more than once: name each once.")
+    return names
 
 
 def methods_of(given: argparse.Namespace) -> list[str]:
     """The methods that are shown."""
-    return names_in(given.methods, given.method) if given.show == "methods" else [given.method]
+    return names_in(given, "methods")
 
 
 def make(
@@ -101,12 +115,11 @@ def make(
 ) -> Beside | HeadGrid | MetricPlot:
     """What is shown; `record_of` observes the picture by a model's name."""
     picture = Path(given.picture).name
-    names = names_in(given.models, given.model) if given.show == "models" else [given.model]
-    records = [record_of(name) for name in names]
+    records = [record_of(name) for name in names_in(given, "models")]
     first = records[0]
     if given.show == "metrics":
         metrics = head_metrics(first).named(picture)
-        return MetricPlot(metrics, tuple(names_in(given.metrics, "entropy")))
+        return MetricPlot(metrics, tuple(names_in(given, "metrics")))
     if given.show == "heads":
         return heads(first, query=query).named(picture)
     heats = []

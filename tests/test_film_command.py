@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -48,6 +50,19 @@ def test_the_drawing_follows_its_flags(tmp_path, capsys):
         assert drawn.width == 200 and drawn.info["duration"] == 200 and drawn.n_frames == 4
         assert b'"picture": "digit-3.png"' in drawn.info["comment"]
     assert "layers: 0 to 3 (of 4, counted from 0)" in capsys.readouterr().out
+
+
+def test_the_numbers_are_a_table(tmp_path, record):
+    out = tmp_path / "film.csv"
+    assert main(["film", PICTURE, "-o", str(out), *DIGITS, "--head", "1", "--query", "1,2"]) == 0
+    lines = [*csv.DictReader(out.read_text().splitlines())]
+    assert [*lines[0]] == ["layer", "row", "col", "value"] and len(lines) == 4 * 8 * 8
+    for layer in (0, 3):
+        maps = record.layers[layer].probs()[1]  # (query, key); the class token is first
+        asked = maps[1 + 1 * 8 + 2, 1:].reshape(8, 8)
+        for line in (each for each in lines if each["layer"] == str(layer)):
+            value = float(asked[int(line["row"]), int(line["col"])])
+            assert float(line["value"]) == pytest.approx(value, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
-from dataclasses import replace
+from dataclasses import fields, replace
 from io import BytesIO
 
 import numpy as np
@@ -14,10 +14,15 @@ from PIL import Image
 
 import attnviz
 from attnviz.__main__ import main
+from attnviz.arguments import parser_of
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, kinds_for, render, save
+from attnviz.figure import KINDS as ALL_KINDS
 from attnviz.figure import kinds_of
+from attnviz.paper import Paper
+from attnviz.paper_flags import USED
 from attnviz.samples import sample_path
+from attnviz.strip import FilmPaper
 from attnviz.writing import kind_of
 from tests.test_export import SMALL, heat
 
@@ -79,6 +84,37 @@ def test_the_head_metrics_are_a_table(tmp_path):
     assert main(["plate", DIGIT[0], "--model", "digits", "--show", "heads", "-o", str(tmp_path / "a.csv")]) == 0  # fmt: skip
     cells = (tmp_path / "a.csv").read_text().splitlines()
     assert cells[0] == "layer,head,row,col,value" and len(cells) == 1 + 64 * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "flags", "says"),
+    [
+        ([], "a.npz", ["--dpi", "80"], "A .npz file has no use for --dpi: leave it out."),
+        ([], "a.csv", ["--letters", "--no-caption"], "A .csv file has no use for --no-caption, --letters: leave them"),
+        ([], "a.16-bit.png", ["--venue", "cvpr"], "A .16-bit.png file has no use for --venue"),
+        ([], "a.mask.png", ["--mass", "0.7", "--width-mm", "60"], "A .mask.png file has no use for --width-mm"),
+        (["film"], "a.gif", ["--dpi", "80", "--columns", "2"], "A .gif file has no use for --dpi, --columns"),
+        (["film"], "a.pdf", ["--seconds", "1"], "A .pdf file has no use for --seconds"),
+        (["film"], "a.zip", ["--width-px", "200"], "A .zip file has no use for --width-px"),
+        (["film"], "a.csv", ["--scale", "shared"], "A .csv file has no use for --scale"),
+        (["plate", "--show", "metrics"], "a.csv", ["--dpi", "80"], "A .csv file has no use for --dpi"),
+        (["plate", "--show", "heads"], "a.npz", ["--original"], "A .npz file has no use for --original"),
+        (["faithfulness"], "a.npz", ["--letters"], "A .npz file has no use for --letters"),
+        (["batch"], "maps", ["--as", "npz", "--alpha", "0.3"], "A .npz file has no use for --alpha"),
+    ],
+)  # fmt: skip
+def test_a_flag_that_changes_nothing_is_refused(tmp_path, capsys, command, name, flags, says):
+    assert main([*command, DIGIT[0], "--model", "digits", "-o", str(tmp_path / name), *flags]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1 and not any(tmp_path.iterdir())
+
+
+def test_every_kind_says_which_flags_it_uses():
+    from_flags = {each.dest for each in parser_of("film")._actions}
+    assert {*ALL_KINDS, ".zip"} == USED.keys()
+    known = {each.name for paper in (Paper, FilmPaper) for each in fields(paper)}
+    assert set().union(*USED.values()) == known
+    assert {"width_px", "columns"} < from_flags
 
 
 def test_numbers_are_made_again_from_their_manifest(tmp_path, capsys):

@@ -15,6 +15,7 @@ from PIL import Image
 
 import attnviz
 from attnviz import depth, sheet
+from attnviz.__main__ import main
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.figure import escaped, keys, latex, references
@@ -240,3 +241,19 @@ def test_latex_is_a_figure_with_a_caption():
     assert escaped("a\\b{c}$~^#\x00") == (
         r"a\textbackslash{}b\{c\}\$\textasciitilde{}\textasciicircum{}\# "
     )
+
+
+@pytest.mark.parametrize("flag", ["methods", "models", "metrics"])
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ("", "names nothing; '' came"),
+        (" , ", "names nothing; ' , ' came"),
+        ("attention, x,attention", "names attention more than once"),
+    ],
+)
+def test_names_that_are_none_or_come_twice_are_refused(tmp_path, capsys, flag, names, says):
+    words = ["plate", "cat.jpg", "-o", str(tmp_path / "a.pdf"), "--show", flag, f"--{flag}", names]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"--{flag} {says}" in said and said.count("\n") == 1

@@ -15,7 +15,7 @@ FORMATS = {
 """Name → suffix and type, of every suffix in `export.RENDERERS`; NPZ holds the numbers."""
 
 FILM_FORMATS = {"GIF": (".gif", "image/gif"), "WebP": (".webp", "image/webp"), **FORMATS}
-"""The same of every suffix in `film_export.FILM_KINDS`: animations, printed strips, numbers."""
+"""The same of suffixes in `film_export.FILM_KINDS`: animations, printed strips, numbers as NPZ."""
 
 
 def offer_file(label: str, make: Callable[[], bytes], name: str, mime: str) -> None:
