@@ -7,8 +7,16 @@ from collections.abc import Sequence
 Facts = tuple[tuple[str, str], ...]
 """(name, value), in words and in order."""
 
+NAME = 255
+"""Letters of a picture's name, as a file system allows; of a longer one the rest is "…"."""
+
 UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
 """Left out of captions: the whole picture in its own shape, or no picture at all."""
+
+
+def with_picture(facts: Facts, name: str) -> Facts:
+    """The facts, with the picture's name first."""
+    return (("picture", name if len(name) <= NAME else name[: NAME - 1] + "…"), *facts)
 
 
 def said(title: str, facts: Facts) -> list[str]:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 
 from attnviz.errors import BadOption, UnknownName
-from attnviz.facts import Facts, said, with_notes
+from attnviz.facts import Facts, said, with_notes, with_picture
 from attnviz.methods import METHODS
 from attnviz.mosaic import tiles_there
 from attnviz.record import AttentionRecord, LayerAttention
@@ -49,7 +49,7 @@ class HeadMaps:
 
     def named(self, picture: str) -> Self:
         """The same with the picture's name among its facts."""
-        return replace(self, facts=(("picture", picture), *self.facts))
+        return replace(self, facts=with_picture(self.facts, picture))
 
 
 def head_maps(record: AttentionRecord, *, query: Query | None = None) -> HeadMaps:

@@ -16,7 +16,7 @@ from PIL import Image
 
 from attnviz.contract import Box
 from attnviz.errors import BadOption, CaptureFailed, unknown
-from attnviz.facts import Facts, said, with_notes
+from attnviz.facts import Facts, said, with_notes, with_picture
 from attnviz.mass import MassMask
 from attnviz.scale import Scale, choose_scale
 
@@ -140,8 +140,8 @@ class Heatmap:
         return "; ".join(said(self.title, self.facts))
 
     def named(self, picture: str) -> Self:
-        """The same with the picture's name among its facts."""
-        return replace(self, facts=(("picture", picture), *self.facts))
+        """The same with the picture's name, 255 letters at most, among its facts."""
+        return replace(self, facts=with_picture(self.facts, picture))
 
     def caption(self, alpha: float, mask: MassMask | None = None) -> list[str]:
         """What a figure says below its colour bar: method, facts, outline, then each warning."""

@@ -18,7 +18,7 @@ from PIL import Image
 from torch import Tensor
 
 from attnviz.errors import BadOption, unknown
-from attnviz.facts import Facts, said, with_notes
+from attnviz.facts import Facts, said, with_notes, with_picture
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import TokenLayout
 
@@ -139,7 +139,7 @@ class HeadMetrics:
 
     def named(self, picture: str) -> Self:
         """The same with the picture's name among its facts."""
-        return replace(self, facts=(("picture", picture), *self.facts))
+        return replace(self, facts=with_picture(self.facts, picture))
 
 
 def head_metrics(record: AttentionRecord) -> HeadMetrics:

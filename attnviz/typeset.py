@@ -10,9 +10,6 @@ from attnviz.fonts import FONT, families
 TYPE = 6.0
 """Size of all text, in points; journals ask for 5 to 7."""
 
-LONG = 1000
-"""Letters of a word that are measured: more than any line holds, and not a whole book."""
-
 
 def text_width(text: str) -> float:
     """How wide a line of text is printed, in points."""
@@ -32,14 +29,26 @@ def wrap(text: str, room: float) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while text_width(word[:LONG]) > room and len(word) > 1:
-            fits = 1
-            while text_width(word[: fits + 1]) <= room:
-                fits += 1
+        while (fits := _fitting(word, room)) < len(word):
             lines.append(word[:fits])
             word = word[fits:]
         line = word
     return [*lines, line] if line else lines
+
+
+def _fitting(word: str, room: float) -> int:
+    """How many of a word's letters stand on one line, 1 at least; it measures few more."""
+    fits, beyond = 1, 2
+    while beyond <= len(word) and text_width(word[:beyond]) <= room:
+        fits, beyond = beyond, 2 * beyond
+    beyond = min(beyond, len(word) + 1)  # too many, or more than there are
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        if text_width(word[:middle]) <= room:
+            fits = middle
+        else:
+            beyond = middle
+    return fits
 
 
 def clean(text: str) -> str:

@@ -21,7 +21,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from attnviz import depth, paper, sheet
+from attnviz import depth, paper, sheet, typeset
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import (
@@ -32,12 +32,14 @@ from attnviz.export import (
     render_png,
     save,
 )
+from attnviz.facts import NAME
 from attnviz.fonts import FONT, families
 from attnviz.heatmap import Heatmap
 from attnviz.metrics import HeadMetrics, head_metrics
 from attnviz.paper import Paper
 from attnviz.plot_export import DEPTH_KINDS, depth_stem, render_depth, render_table, save_depth
 from attnviz.scale import Scale
+from attnviz.shapes import NAME_LETTERS
 from attnviz.sheet import LINE
 from attnviz.typeset import TYPE, text_width, wrap
 from attnviz.venue import PlotPaper
@@ -293,6 +295,25 @@ def test_long_texts_are_wrapped_without_losing_a_letter() -> None:
     assert lines[0] == "two words"
     assert wrap("   ", 60.0) == []
     assert wrap("abc", 0.1) == ["a", "b", "c"]
+
+
+def test_a_long_word_is_measured_line_by_line(monkeypatch) -> None:
+    """One letter, one point: as many are measured for each line of 40, however long the word."""
+    measured = []
+    monkeypatch.setattr(typeset, "text_width", lambda text: measured.append(len(text)) or len(text))
+    counts = []
+    for letters in (4_000, 8_000):
+        measured.clear()
+        assert [len(line) for line in wrap("a" * letters, 40.0)] == [40] * (letters // 40)
+        counts.append(sum(measured) - measured[0])  # the first look is at the whole word
+    assert counts[1] / counts[0] == pytest.approx(2, rel=0.02)
+    assert counts[0] / 4_000 < 20
+
+
+def test_a_very_long_name_is_cut_and_says_so() -> None:
+    assert NAME == NAME_LETTERS  # what replay reads
+    for name, shown in [("a" * 255, "a" * 255), ("a" * 100_000, "a" * 254 + "…")]:
+        assert heat().named(name).fact("picture") == shown
 
 
 def test_text_is_as_large_as_journals_ask() -> None:
