@@ -230,7 +230,9 @@ def test_a_bad_file_gets_one_sentence_and_the_page_keeps_the_last_upload(visit):
     assert source(page, "patches") == shown
 
 
-@pytest.mark.parametrize("way", ["browse", "drop", "paste"])
+@pytest.mark.parametrize(
+    "way", ["drop", *(pytest.param(way, marks=pytest.mark.long) for way in ("browse", "paste"))]
+)
 def test_a_file_that_is_too_large_is_refused_in_the_same_words(visit, tmp_path, way):
     page = visit()
     huge = tmp_path / "huge.png"

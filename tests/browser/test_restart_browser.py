@@ -11,6 +11,8 @@ from scripts.page_server import free_port, serving, settle
 
 pytest_plugins = ["visits"]  # for its browser
 
+pytestmark = pytest.mark.long  # six visits to a server that is started twice
+
 
 def choose_espresso(page):
     choose(page, "sample", "Cup of espresso")

@@ -49,8 +49,20 @@ def keep(page, name):
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+def wordless(page):
+    """Pictures that say nothing to who cannot see them."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('img, canvas, [role=img]')]
+          .filter(e => e.checkVisibility() && !e.closest('[aria-hidden=true]'))
+          .filter(e => !e.closest('[data-testid=stDataFrame]'))  // it holds a table
+          .filter(e => !(e.alt || e.ariaLabel || e.getAttribute('aria-labelledby')
+            || e.closest('[aria-label]')))
+          .map(e => e.outerHTML.slice(0, 120))"""
+    )
+
+
 @pytest.mark.parametrize("window", ["desktop", "phone"])
-def test_every_view_opens_and_nothing_sticks_out(visit, window):
+def test_every_view_opens_nothing_sticks_out_and_every_picture_has_words(visit, window):
     page = visit(query=SMALL, **(PHONE if window == "phone" else {}))
     width = page.viewport_size["width"]
     for name, view in VIEWS.items():
@@ -61,6 +73,7 @@ def test_every_view_opens_and_nothing_sticks_out(visit, window):
         error = page.get_by_test_id("stMain").get_by_test_id("stAlertContentError")
         expect(error).to_have_count(0)
         assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") <= width, name
+        assert wordless(page) == [], name
         keep(page, f"{window}-{name}")
 
 
@@ -88,29 +101,30 @@ def test_a_view_is_reached_and_left_by_keyboard_alone(visit):
     expect(page).to_have_url(re.compile("head=1"))
 
 
-@pytest.mark.parametrize(
-    ("view", "key", "act"),
-    [
-        ("One map", "direction", "Who looks at it"),
-        ("All heads", "sort", "entropy: how widely it looks"),
-        ("Methods", "methods_scale", "All by rank"),
-        ("Head metrics", "metric", "Attention entropy"),
-        ("Export", "export_format", "PDF"),
-    ],
-)
-def test_a_control_is_moved_and_the_page_follows(visit, view, key, act):
+MOVED = [
+    ("One map", "direction", "Who looks at it"),
+    ("All heads", "sort", "entropy: how widely it looks"),
+    ("Methods", "methods_scale", "All by rank"),
+    ("Head metrics", "metric", "Attention entropy"),
+    ("Export", "export_format", "PDF"),
+]
+"""A view, the key of a control, and what is chosen there."""
+
+
+def test_a_control_is_moved_and_the_page_follows(visit):
     page = visit(query=SMALL)
-    open_view(page, view)
-    control = page.locator(f".st-key-{key}")
-    control.wait_for()
-    settle(page)
-    if control.get_by_role("combobox").count():
-        choose(page, key, act)
-        expect(control.get_by_role("combobox")).to_have_value(act)
-    else:
-        control.get_by_text(act, exact=True).click()
-    settle(page)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
+    for view, key, act in MOVED:
+        open_view(page, view)
+        control = page.locator(f".st-key-{key}")
+        control.wait_for()
+        settle(page)
+        if control.get_by_role("combobox").count():
+            choose(page, key, act)
+            expect(control.get_by_role("combobox")).to_have_value(act)
+        else:
+            control.get_by_text(act, exact=True).click()
+        settle(page)
+        expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def contrast(page, selector):
@@ -148,20 +162,3 @@ def test_texts_can_be_read_on_their_ground(visit, scheme):
         "h3",
     ):
         assert contrast(page, selector) >= 4.5, selector
-
-
-def test_every_picture_has_words_for_who_cannot_see_it(visit):
-    page = visit(query=SMALL)
-    for name, view in VIEWS.items():
-        open_view(page, view.label)
-        page.locator(DRAWN[name]).first.wait_for()
-        settle(page)
-        bare = page.evaluate(
-            """() => [...document.querySelectorAll('img, canvas, [role=img]')]
-              .filter(e => e.checkVisibility() && !e.closest('[aria-hidden=true]'))
-              .filter(e => !e.closest('[data-testid=stDataFrame]'))  // it holds a table
-              .filter(e => !(e.alt || e.ariaLabel || e.getAttribute('aria-labelledby')
-                || e.closest('[aria-label]')))
-              .map(e => e.outerHTML.slice(0, 120))"""
-        )
-        assert bare == [], name
