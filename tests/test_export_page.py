@@ -99,7 +99,9 @@ def test_a_row_of_known_models_is_made_again_byte_for_byte(page, shown, tmp_path
     compare(page, "model", compare_model="digits", compare_random=True, compare_scale="both")
     (row,) = kept(keep(page))
     assert row.files[".png"] == shown[-1]
-    scale = json.loads(row.files[".manifest.json"])["again"]["options"]["scale"]
+    said = json.loads(row.files[".manifest.json"])["again"]
+    assert [each["from"]["seed"] for each in said["maps"]] == [None, 0]
+    scale = said["options"]["scale"]
     heats = [attnviz.explain(seen(name="digits", pretrained=known)) for known in (True, False)]
     assert scale["low"] == min(heat.values.min() for heat in heats)
     assert scale["high"] == max(heat.values.max() for heat in heats)

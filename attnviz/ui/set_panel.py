@@ -74,8 +74,8 @@ def show_set() -> None:
     st.subheader("The set", anchor=False)
     size = _mb(sum(each.nbytes for each in figures))
     st.caption(
-        f"{_count(len(figures))} of at most {MOST}, {size} of at most {_mb(BUDGET)}, kept for this"
-        " visit only and as they were drawn, whatever you choose since."
+        f"{_count(len(figures))} of at most {MOST}, {size} of at most {_mb(BUDGET)}. What is kept"
+        " stays as it was drawn, whatever you choose next, and goes with this visit."
     )
     with st.container(key="figure_set"):
         for name, figure in zip(names_of(figures), figures, strict=True):

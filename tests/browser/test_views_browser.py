@@ -2,6 +2,7 @@
 
 import os
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,27 @@ def test_a_control_is_moved_and_the_page_follows(visit):
             control.get_by_text(act, exact=True).click()
         settle(page)
         expect(page.get_by_test_id("stException")).to_have_count(0)
+
+
+def test_figures_are_kept_and_taken_out_by_keyboard_alone(visit):
+    page = visit(query=f"{SMALL}&view=export", ready=".st-key-keep_figure button")
+    button = page.locator(".st-key-keep_figure").get_by_role("button")
+    for kind in ("This map", "Compared"):
+        page.locator(".st-key-export_what").get_by_text(kind, exact=True).click()
+        settle(page)
+        button.focus()
+        page.keyboard.press("Enter")
+        settle(page)
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="The set as one zip (2 figures)").click()
+    with zipfile.ZipFile(coming.value.path()) as files:
+        assert len([name for name in files.namelist() if name.endswith(".pdf")]) == 2
+    out = page.locator(".st-key-figure_set").get_by_role("button")
+    expect(out).to_have_count(2)
+    expect(out.first).to_have_accessible_name(re.compile("^Take .*digits.* out of the set$"))
+    out.first.focus()
+    page.keyboard.press("Enter")
+    expect(out).to_have_count(1)
 
 
 def contrast(page, selector):
