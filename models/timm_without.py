@@ -51,6 +51,11 @@ WITHOUT: Mapping[str, str] = {
 NAMES: Mapping[str, tuple[str, str]] = {
     "mobilenetv3": ("(?!mobilenetv4_hybrid)", f"{_ONLY}MobileNetV4's hybrids attend"),
     "fastvit": ("fastvit_[st][0-9]", f"{_ONLY}the larger ones attend, in their last stages"),
+    "vision_transformer": (
+        "vit_d(little|pwee|wee)_",
+        "its differential attention subtracts one softmax from another and normalises the result,"
+        " so that no map multiplies the values",
+    ),
     "mobilevit": (
         "mobilevitv2",
         "its separable attention sums all keys to one, by one weight a token, that all values are"

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,14 @@ def test_the_page_of_models_is_what_the_tables_make():
     assert (ROOT / "docs" / "models.md").read_text("utf-8") == made, (
         "write it anew: python scripts/models_page.py"
     )
+
+
+def test_the_page_counts_the_names_that_the_table_has_a_map_of():
+    """Each family's too: none of them is refused once it is built."""
+    table = [*csv.DictReader((ROOT / "docs" / "models.csv").read_text("utf-8").splitlines())]
+    drawn = Counter(row["family"] for row in table if not row["why not"])
+    assert {row.family: row.models for row in catalogue.rows()} == drawn
+    assert f"\n{drawn.total()} names of timm" in catalogue.page()
 
 
 def test_the_table_of_all_names_is_fresh():

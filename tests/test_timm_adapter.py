@@ -302,8 +302,8 @@ def test_predictions_of_fewer_than_five_classes():
 REFUSED = [
     ("edgenext_xx_small", "edgenext"),
     ("resnet18", "resnet"),
-    ("vit_dpwee_patch16_reg1_gap_256", "DiffParallelScalingBlock"),
-    ("vit_dwee_patch16_reg1_gap_256", "DiffAttention"),
+    ("vit_dpwee_patch16_reg1_gap_256", "differential attention"),
+    ("vit_dwee_patch16_reg1_gap_256", "differential attention"),
 ]
 
 
