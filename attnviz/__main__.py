@@ -35,7 +35,7 @@ from attnviz.arguments import (
 )
 from attnviz.bundle import TEX, ZIP, bundle
 from attnviz.commands import COMMANDS
-from attnviz.contract import LoadedViT, Progress, as_fit
+from attnviz.contract import LoadedViT, as_fit
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
@@ -52,6 +52,7 @@ from attnviz.record import AttentionRecord
 from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
+from attnviz.usage import counted, say_loading
 from attnviz.wishes import asked_of
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 from models.devices import choose_device
@@ -134,7 +135,7 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
         else:
             made = _explained(given, record, query, asked)
             if command == faithfulness_command.NAME:
-                made = faithfulness_command.run(vit, record, made, given, _progress("picture"))
+                made = faithfulness_command.run(vit, record, made, given, counted("picture"))
     if output.suffix.lower() == ZIP and not isinstance(made, Faithfulness):
         write_whole(output, bundle([(made, drawing)]), overwrite=given.overwrite)
     else:
@@ -187,8 +188,7 @@ def _observed(
     check: Callable[[LoadedViT, str], None] = lambda vit, fit: None,
 ) -> tuple[LoadedViT, AttentionRecord]:
     """The model of that name, and the picture as it saw it."""
-    if sys.stderr.isatty():
-        print(f"loading {name} …", file=sys.stderr)
+    say_loading(name)
     vit = models.load(**{**model, "name": name})
     fit = given.fit or ("aspect" if vit.any_size else "crop")
     check(vit, fit)
@@ -201,7 +201,7 @@ def _observed(
     if like is not None:
         named = isinstance(like, AttentionRecord)
         target = similarity_to(like, name=Path(given.similar_to).name if named else None)
-    progress = _progress("layer")
+    progress = counted("layer")
     return vit, observe(vit, image, target=target, keep=given.keep, fit=fit, progress=progress)
 
 
@@ -211,7 +211,7 @@ def _explained(
     needed = estimate(record, given.method, **asked)
     if needed and sys.stderr.isatty():
         print(f"{METHODS[given.method].label} takes {needed}; Ctrl-C stops it", file=sys.stderr)
-    heat = explain(record, given.method, query=query, progress=_progress("token"), **asked)
+    heat = explain(record, given.method, query=query, progress=counted("token"), **asked)
     return heat.named(Path(given.picture).name)
 
 
@@ -245,18 +245,6 @@ def _say(line: str) -> None:
     """Print, where there is somebody to print to: the file is written anyway."""
     with suppress(OSError, UnicodeError):
         print(line, flush=True)
-
-
-def _progress(what: str) -> Progress | None:
-    """A line that counts layers, tokens or pictures, where somebody is watching."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        end = "\n" if done == total else ""
-        print(f"\r{what} {done} of {total}", end=end, file=sys.stderr, flush=True)
-
-    return show
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from attnviz.export import KINDS
 from attnviz.interrupt import CODE
 from attnviz.paper_flags import require_used
 from attnviz.tokens import Query
+from attnviz.usage import say_loading
 
 NAME = "batch"
 
@@ -125,8 +126,7 @@ class _Loading:
         self.load, self.model = load, dict(model)
 
     def __call__(self) -> LoadedViT:
-        if sys.stderr.isatty():
-            print(f"loading {self.model['name']} …", file=sys.stderr)
+        say_loading(self.model["name"])
         return self.load(**self.model)
 
 

@@ -9,7 +9,7 @@ import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
 from attnviz.replay_command import replay_command
-from attnviz.usage import CommandParser
+from attnviz.usage import CommandParser, counted, say_loading
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, describe, search
 
@@ -60,8 +60,9 @@ def check_command(arguments: Sequence[str]) -> None:
         "--pretrained", action="store_true", help="with its own weights, not random ones"
     )
     given = parser.parse_args(arguments)
+    say_loading(given.name)
     vit = models.load(given.name, pretrained=given.pretrained)
-    checks = verify(vit)
+    checks = verify(vit, progress=counted("proof"))
     tensor = vit.probe()
     layout = vit.layout(*tensor.shape[-2:])
     by_layer: dict[str, dict[Route, LayerCheck]] = {}

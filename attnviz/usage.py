@@ -1,8 +1,10 @@
-"""What every command says to words that it does not understand."""
+"""What every command says to words that it does not understand, and while it is at work."""
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import NoReturn
 
 
@@ -12,3 +14,21 @@ class CommandParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence, which points to that command's own help; exit code 2."""
         self.exit(2, f"attnviz: {message}. See {self.prog} --help\n")
+
+
+def say_loading(name: str) -> None:
+    """That a model is loaded, where somebody is watching."""
+    if sys.stderr.isatty():
+        print(f"loading {name} …", file=sys.stderr)
+
+
+def counted(what: str) -> Callable[[int, int], None] | None:
+    """A line that counts layers, tokens or pictures, where somebody is watching."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{what} {done} of {total}", end=end, file=sys.stderr, flush=True)
+
+    return show

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, get_args
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from attnviz.bias import PIECE
 from attnviz.capture import checked_pass
-from attnviz.contract import LoadedViT
+from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import CaptureFailed
 from attnviz.failures import HALF
 from attnviz.geometry import Geometry
@@ -44,21 +45,31 @@ _PROVED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 """What each proved model was made of at the time."""
 
 
-def verify(vit: LoadedViT, tensor: Tensor | None = None) -> tuple[LayerCheck, ...]:
+def verify(
+    vit: LoadedViT, tensor: Tensor | None = None, *, progress: Progress | None = None
+) -> tuple[LayerCheck, ...]:
     """Prove on one input that the captured maps are the ones the model used, by both routes.
 
     For each layer: rows sum to 1, unless heads are mixed afterwards, and map × values (plus the
     queries, where the module adds them) is what it sent to its projection, to 1e-5 (2e-2 in half
     precision), and by factors to the fused kernel's own rounding beside that. The default input is
-    a small one of the model's own choosing.
+    a small one of the model's own choosing. `progress` hears of each layer that is proved, by one
+    route and then the other.
 
     Raises CaptureFailed with the layer and the size of the error.
     """
     tensor = vit.probe() if tensor is None else tensor
     layout = vit.layout(*tensor.shape[-2:])
     checks: list[LayerCheck] = []
-    for route in get_args(Route):
-        tap = _Proving(vit, route, layout, 1e-5 if tensor.dtype not in HALF else 2e-2)
+    routes = get_args(Route)
+    done = count(1)
+
+    def step() -> None:
+        if progress is not None:
+            progress(next(done), len(routes) * len(vit.sites))
+
+    for route in routes:
+        tap = _Proving(vit, route, layout, 1e-5 if tensor.dtype not in HALF else 2e-2, step)
         checked_pass(vit, tensor, tap, keep=route)
         checks += tap.checks()
     _PROVED[vit.module] = _makeup(vit.module)
@@ -91,8 +102,16 @@ def _makeup(module: nn.Module) -> int:
 class _Proving(Tap):
     """A tap that proves a layer once the next one begins, and lets its map go."""
 
-    def __init__(self, vit: LoadedViT, route: Route, layout: TokenLayout, tolerance: float) -> None:
+    def __init__(
+        self,
+        vit: LoadedViT,
+        route: Route,
+        layout: TokenLayout,
+        tolerance: float,
+        step: Callable[[], None],
+    ) -> None:
         super().__init__(vit.sites, check=True)
+        self.step = step
         self.name, self.route, self.layout, self.tolerance = vit.name, route, layout, tolerance
         self.proofs: dict[str, LayerCheck] = {}
 
@@ -129,6 +148,7 @@ class _Proving(Tap):
                 f" most {allowed:.2g} is allowed). It is not drawn."
             )
         self.proofs[check.name] = check
+        self.step()
         caught.source = caught.values = caught.joined = caught.beside = None
 
 

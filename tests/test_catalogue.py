@@ -2,6 +2,7 @@
 
 import csv
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -103,5 +104,14 @@ def test_check_on_the_command_line(capsys):
     assert main(["check", "test_vit_relpos"]) == 0
     out = capsys.readouterr().out
     assert "blocks.0.attn" in out and "verified on 160 × 160 pixels" in out
+    assert "proof" not in out
     assert main(["check", "edgenext_xx_small"]) == 2
     assert "channels" in capsys.readouterr().err
+
+
+def test_a_check_counts_what_it_has_proved_where_somebody_watches(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["check", "digits"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("loading digits …\n\rproof 1 of 8\rproof 2 of 8\r")  # 4 layers, 2 ways
+    assert err.endswith("\rproof 8 of 8\n")

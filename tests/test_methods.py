@@ -62,6 +62,14 @@ def test_records_are_compared_by_what_they_are_and_not_number_by_number():
     assert len({record, other, *record.layers}) == 3
 
 
+@pytest.mark.parametrize(("fusion", "shown"), [("max", [0.5, 0.5]), ("min", [0.5, 0.5])])
+def test_of_the_mean_of_patches_rows_are_averaged_before_heads_are_fused(fusion, shown):
+    """By hand: one head looks at itself, the other across; first fused, it were 1, or 0."""
+    itself, across = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
+    heat = attnviz.explain(record_of([[itself, across]]), query="mean", head_fusion=fusion)
+    assert heat.values.ravel().tolist() == shown
+
+
 def test_rollout_gives_the_golden_row():
     heat = attnviz.explain(record_of([[W1], [W2]]), "rollout", query=(0, 0))
     assert heat.values[0] == pytest.approx([0.6225, 0.2650, 0.1125], abs=1e-7)
