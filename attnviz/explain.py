@@ -254,6 +254,7 @@ def _facts(
         *_in_words(method, settled, len(record.layers)),
         *remarks,
         *(_asker(record, query, geometry) if method.asks else []),
+        *(_asking_grid(geometry) if method.asks and "layer" in settled else []),
         *([("attends to", geometry.kind)] if "layer" in settled and not geometry.is_plain else []),
         *([("target", str(record.target))] if method.needs_gradient else []),
         *record.facts_on(geometry.keys),
@@ -267,6 +268,14 @@ def _asker(record: AttentionRecord, query: Query, geometry: Geometry) -> Facts:
     typed = ("query", record.layout.query_label(query))
     here = geometry.here(query, record.layout)
     return (typed, ("here", here)) if here else (typed,)
+
+
+def _asking_grid(geometry: Geometry) -> Facts:
+    """The grid of those who ask, where it is not the one that is drawn."""
+    if geometry.queries.grid == geometry.keys.grid:
+        return ()
+    rows, cols = geometry.queries.grid
+    return (("query grid", f"{rows} rows × {cols} columns"),)
 
 
 def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tuple[str, str]]:

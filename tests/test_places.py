@@ -40,6 +40,18 @@ def test_layers_add_up_only_where_no_convolution_lies_between(name, last):
         attnviz.explain(record, "rollout", query="mean", first_layer=0)
 
 
+def test_a_map_on_another_grid_than_the_query_s_names_both():
+    record = seen("pvt_v2_b0")
+    first, last = (attnviz.explain(record, layer=layer, query=(1, 2)) for layer in (0, -1))
+    assert first.fact("query grid") == "56 rows × 56 columns"  # 224 / 4; keys are pooled by 8
+    assert first.fact("grid") == "7 rows × 7 columns of patches"
+    assert "query grid: 56 rows × 56 columns; " in first.summary
+    assert last.fact("query grid") is None  # the last stage's keys are its own 7 × 7
+    turned = attnviz.explain(record, layer=0, query=(1, 2), direction="to")
+    assert turned.fact("query grid") == "7 rows × 7 columns"
+    assert turned.fact("grid") == "56 rows × 56 columns of patches"
+
+
 def test_pooled_keys_of_mvit_lie_over_the_whole_picture():
     record = seen("mvitv2_tiny")
     places = [record.geometry(layer).place for layer in record.layers]
