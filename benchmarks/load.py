@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,14 @@ class Report:
     """Kind of action → how long each took."""
     answers: list[tuple[Place, Answer]] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
-    """(seconds since the start, bytes of the server), now and then."""
+    """(seconds since all had arrived, bytes of the server), now and then."""
+    passes: list[tuple[float, int]] = field(default_factory=list)
+    """(seconds since all had arrived, passes that had ended by then), the same."""
+
+    def rate(self, until: float) -> float:
+        """Passes a second, up to that many seconds."""
+        (first, before), *_, (last, after) = [each for each in self.passes if each[0] <= until]
+        return (after - before) / (last - first)
 
 
 @dataclass
@@ -121,6 +128,11 @@ async def arrive(address: str, number: int) -> Player:
     return player
 
 
+NEW = ("new picture",)
+MIX = ("click", "new picture", "slider", "export", "click", "slider")
+"""What visitors do, one thing after the other."""
+
+
 async def play(
     player: Player,
     report: Report,
@@ -147,14 +159,13 @@ async def play(
                 others = [n for n in range(player.layers) if n != player.place.layer]
                 await player.slide(rng.choice(others))
         report.seconds[kind].append(time.monotonic() - start)
+        if mix == NEW:
+            continue  # passes are counted, not answers
         if kind == "new picture":  # nobody asks on a new one: the same patch is picked again
             await player.pick(player.place.cell)
         if kind != "export":
             answer = player.seen()
         report.answers.append((replace(player.place, export=kind == "export"), answer))
-
-
-MIX = ("click", "new picture", "slider", "export", "click", "slider")
 
 
 async def crowd(
@@ -181,7 +192,9 @@ async def crowd(
 async def _watch(host: Host, report: Report, start: float) -> None:
     server = psutil.Process(host.process.pid)
     while True:
-        report.memory.append((time.monotonic() - start, server.memory_info().rss))
+        now = time.monotonic() - start
+        report.memory.append((now, server.memory_info().rss))
+        report.passes.append((now, len(host.passes())))
         await asyncio.sleep(1)
 
 
@@ -222,13 +235,6 @@ def row(kind: str, times: Sequence[float]) -> str:
     return f"| {kind} | {len(times)} | {median(times):.2f} s | {p95:.2f} s |"
 
 
-def passes_per_second(run: Awaitable[Report], host: Host) -> tuple[Report, float]:
-    """What a crowd did, and how many passes ended in a second of it."""
-    before, start = len(host.passes()), time.monotonic()
-    report = asyncio.run(run)  # type: ignore[arg-type]
-    return report, (len(host.passes()) - before) / (time.monotonic() - start)
-
-
 def main() -> int:
     """Measure, print a table, and end with 1 where an answer was wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
@@ -241,9 +247,7 @@ def main() -> int:
 
     subject = Subject.load()
     subject.forward()
-    bare = median(timed(subject.forward) for _ in range(5))
-    del subject
-    print(f"{machine()}. A bare forward pass of DINOv2 ViT-S/14 took {bare:.2f} s.")
+    print(f"{machine()}.")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for sessions in options.sessions:
@@ -251,13 +255,14 @@ def main() -> int:
                 print(f"\n{sessions} visitors, {options.seconds:.0f} s of mixed work:\n")
                 report = asyncio.run(crowd(host, sessions, seconds=options.seconds))
                 failed += _tell(report, folder)
-                busy, rate = passes_per_second(
-                    crowd(host, sessions, seconds=60, mix=["new picture"]), host
-                )
+                bare = [timed(subject.forward) for _ in range(5)]
+                busy = asyncio.run(crowd(host, sessions, seconds=60, mix=NEW))
+                bare += [timed(subject.forward) for _ in range(5)]
+                rate, one = busy.rate(60), median(bare)
                 peak = max(size for _, size in report.memory + busy.memory)
                 print(
-                    f"New pictures alone: {rate:.2f} passes a second, {rate * bare:.2f} of bare"
-                    f" ones; peak memory {peak / 1e9:.2f} GB."
+                    f"New pictures alone: {rate:.2f} passes a second, {rate * one:.2f} of bare"
+                    f" ones, which took {one:.2f} s; peak memory {peak / 1e9:.2f} GB."
                 )
         if options.soak:
             with hosting(Path(folder, "soak.log")) as host:

@@ -227,8 +227,7 @@ def main() -> int:
         [
             f"The page in Chromium, DINOv2 ViT-S/14. {machine()}.",
             f"The model's own fused forward pass at 518 × 518 px took {forward:.2f} s (median of"
-            f" three before and three after). Others took up to {others:.0%} of the processors' time"
-            " during these.",
+            f" three before and three after; others took at most {others:.0%} of the processors).",
             "",
             "| from … to … | at most | median | slowest | median / forward pass | times |",
             "| --- | --- | --- | --- | --- | --- |",

@@ -122,7 +122,9 @@ def live_map(
     ranges = corners.astype("<f4").tobytes()
     packed = _deflated(head + ranges + raw[0::2] + raw[1::2], going_on)
     name = hashlib.blake2b(packed, digest_size=8).hexdigest()
-    askers = tuple(_asker(ends, patch, record.layout) for patch in cells_of(record.layout.grid))
+    asks = ends.geometry.asks.tolist()
+    patches = cells_of(record.layout.grid)
+    askers = tuple(_asker(ends, asks, patch, record.layout) for patch in patches)
     return LiveMap(name, askers, name.encode("ascii") + packed)
 
 
@@ -132,14 +134,14 @@ def cells_of(grid: tuple[int, int]) -> list[tuple[int, int]]:
     return [*product(range(rows), range(cols))]
 
 
-def _asker(ends: Ends, patch: tuple[int, int], layout: TokenLayout) -> int:
+def _asker(ends: Ends, asks: list[bool], patch: tuple[int, int], layout: TokenLayout) -> int:
     geometry = ends.geometry
     try:
         asked = geometry.asked(patch, layout)
     except BadOption:  # beyond the layer's cells
         return -1
     tokens = geometry.queries.query_tokens(asked)
-    if not geometry.asks[tokens.start]:
+    if not asks[tokens.start]:
         return -1
     row, col = (place // ends.pool for place in geometry.queries.cell(tokens.start))
     return row * ends.askers[1] + col
@@ -228,8 +230,8 @@ def _mean(grids: Float[Tensor, "n 1 row col"], pool: int) -> Float[Tensor, "n 1 
 
 
 def _deflated(data: bytes, going_on: Callable[[], object]) -> bytes:
-    """By zlib, piece by piece, at its quickest: half of a map's bytes are noise to it."""
-    worker = zlib.compressobj(1)
+    """By zlib, piece by piece, looking for runs alone: half of a map's bytes are noise to it."""
+    worker = zlib.compressobj(1, strategy=zlib.Z_RLE)
     parts = []
     for start in range(0, len(data), PIECE):
         going_on()
