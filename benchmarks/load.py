@@ -1,4 +1,7 @@
-"""`python -m benchmarks.load`: many visitors, each answer checked against a lone visitor's."""
+"""`python -m benchmarks.load`: many visitors, each answer checked against a lone visitor's.
+
+A soak is for its memory: its answers are not checked again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -229,6 +233,12 @@ def growth(memory: Sequence[tuple[float, int]], warm: float = 0.3) -> float:
     return median(values[-tenth:]) / median(values[:tenth]) - 1
 
 
+def peak(host: Host) -> int:
+    """The most bytes that the server has held at once since it was started (Linux only)."""
+    status = Path(f"/proc/{host.process.pid}/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])  # type: ignore[index]
+
+
 def row(kind: str, times: Sequence[float]) -> str:
     """A line of the table."""
     p95 = quantiles(times, n=20)[-1] if len(times) > 1 else times[0]
@@ -259,17 +269,17 @@ def main() -> int:
                 busy = asyncio.run(crowd(host, sessions, seconds=60, mix=NEW))
                 bare += [timed(subject.forward) for _ in range(5)]
                 rate, one = busy.rate(60), median(bare)
-                peak = max(size for _, size in report.memory + busy.memory)
                 print(
                     f"New pictures alone: {rate:.2f} passes a second, {rate * one:.2f} of bare"
-                    f" ones, which took {one:.2f} s; peak memory {peak / 1e9:.2f} GB."
+                    f" ones, which took {one:.2f} s; peak memory {peak(host) / 1e9:.2f} GB."
                 )
         if options.soak:
             with hosting(Path(folder, "soak.log")) as host:
                 report = asyncio.run(crowd(host, 8, seconds=60 * options.soak))
                 print(
                     f"\n{options.soak:.0f} minutes of 8 visitors, {len(report.answers)} answers:"
-                    f" memory grew by {growth(report.memory):.1%} after the warm-up."
+                    f" memory grew by {growth(report.memory):.1%} after the warm-up, to"
+                    f" {report.memory[-1][1] / 1e9:.2f} GB."
                 )
     return int(failed > 0)
 
