@@ -147,6 +147,14 @@ def test_two_of_a_kind_are_printed_as_the_library_has_them(page, kind, state, na
         assert np.array_equal(held[f"values_{number}"], heat.values)
 
 
+def test_a_map_of_the_whole_picture_is_not_printed_for_two_queries(page):
+    compare(page, "query", method="pca")
+    assert "of the whole picture, the same for every query" in page.error[0].value
+    assert not any(button.key == "keep_figure" for button in page.button)
+    open_view(page, "compare")
+    assert not page.error  # there it is said above the two
+
+
 def test_a_side_that_cannot_be_is_said_and_nothing_is_lost(page):
     keep(page)
     compare(page, "model", compare_model=FAR, compare_random=False)

@@ -90,8 +90,14 @@ def ask_for_pair(stage: Stage, kind: str, other: Other) -> Pair:
 def printed(pair: Pair) -> tuple[Beside, Scale | None]:
     """Both maps as a row, and the scale of both if they share one; says what else differs.
 
-    Raises AttnVizError where the other side cannot be seen.
+    Raises AttnVizError where the other side cannot be seen, or is the same map.
     """
+    method = pair.first.method
+    if pair.own_query and not method.asks:
+        raise BadOption(
+            f"{method.label} is of the whole picture, the same for every query: choose another"
+            " method, or compare by another picture, model or resolution."
+        )
     second = pair.second()
     heats = pair.first.compute(), second.compute()
     differ = [fact for fact in TELLING if len({heat.fact(fact) for heat in heats}) > 1]
