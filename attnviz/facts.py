@@ -8,7 +8,7 @@ Facts = tuple[tuple[str, str], ...]
 """(name, value), in words and in order."""
 
 NAME = 255
-"""Letters of a picture's name, as a file system allows; of a longer one the rest is "…"."""
+"""Letters of a name, as a file system allows; of a longer one the rest is "…"."""
 
 UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
 """Left out of captions: the whole picture in its own shape, or no picture at all."""
@@ -16,7 +16,21 @@ UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
 
 def with_picture(facts: Facts, name: str) -> Facts:
     """The facts, with the picture's name first."""
-    return (("picture", name if len(name) <= NAME else name[: NAME - 1] + "…"), *facts)
+    return (("picture", called(name)), *facts)
+
+
+def called(name: str) -> str:
+    """A name as any file takes it, and a manifest's reader: of `NAME` letters at most.
+
+    Bytes of a file's name that are no text are escaped.
+    """
+    text = as_text(name)
+    return text if len(text) <= NAME else text[: NAME - 1] + "…"
+
+
+def as_text(name: str) -> str:
+    """A name as text: bytes that are none are escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def said(title: str, facts: Facts) -> list[str]:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption, UnknownName
+from attnviz.facts import called
 from attnviz.geometry import Geometry
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query, TokenLayout
@@ -42,7 +43,7 @@ def similarity_to(reference: AttentionRecord | Query, *, name: str | None = None
 
     `observe` refuses what does not exist, or was seen by another model.
     """
-    return Similarity(reference, name)
+    return Similarity(reference, None if name is None else called(name))
 
 
 @dataclass(frozen=True)

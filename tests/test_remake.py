@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -398,3 +399,25 @@ def test_a_scale_that_is_none_is_refused():
     with pytest.raises(BadOption, match="low, high and name"):
         options_from({"scale": {"low": "x"}})
     assert trace.FORMAT == 1
+
+
+def test_a_name_that_is_no_text_is_escaped_in_every_file_and_comes_again(folder, tmp_path, capsys):
+    odd = os.fsdecode(b"\xff\xe7\x8c\xab.png")
+    shutil.copy(folder / "picture.png", tmp_path / odd)
+    words = [str(tmp_path / odd), "--model", "digits", "--similar-to", str(tmp_path / odd)]
+    words += ["--method", "gradcam", "--dpi", "80"]
+    figure, manifest = tmp_path / "a.svg", tmp_path / "m.json"
+    assert main([*words, "-o", str(figure), "--manifest", str(manifest)]) == 0
+    assert main([*words, "-o", str(tmp_path / "a.zip")]) == 0
+    for content in (figure.read_bytes(), manifest.read_bytes()):
+        (shown,) = read_manifest(carried(content), "it")["again"]["maps"]
+        assert shown["picture"]["name"] == shown["from"]["target"]["name"] == "\\udcff猫.png"
+    for source in (figure, manifest):
+        again = tmp_path / f"{source.name}.svg"
+        assert main(["replay", str(source), words[0], "-o", str(again)]) == 0
+        assert again.read_bytes() == figure.read_bytes()
+    maps = tmp_path / "maps"
+    assert main(["batch", words[0], "-o", str(maps), "--model", "digits", "--as", "svg"]) == 0
+    (drawn,) = maps.glob("*.svg")
+    assert main(["replay", str(drawn), words[0], "-o", str(tmp_path / "b.svg")]) == 0
+    assert (tmp_path / "b.svg").read_bytes() == drawn.read_bytes()

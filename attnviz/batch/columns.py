@@ -12,6 +12,7 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from attnviz.errors import BadOption
+from attnviz.facts import as_text
 from attnviz.heatmap import Heatmap
 from attnviz.mass import mass_mask
 from attnviz.metrics import METRICS, HeadMetrics
@@ -136,4 +137,4 @@ def _area(heat: Heatmap) -> float | None:
 
 def written(name: str) -> str:
     """A file's name as text that any reader takes: bytes that are no text are escaped."""
-    return PurePath(name).as_posix().encode("utf-8", "backslashreplace").decode()
+    return as_text(PurePath(name).as_posix())
