@@ -11,7 +11,6 @@ from typing import Any
 from attnviz.errors import BadOption
 from attnviz.figure import Figure, Inclusion, inclusion_of, kinds_of, manifest_json, render, stem
 from attnviz.references import bibtex
-from attnviz.row import Row
 
 MOVING = (".gif", ".webp")
 """Left out: large, and for no paper."""
@@ -53,14 +52,7 @@ def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
     kinds = [kind for kind in kinds_of(figure) if kind not in MOVING]
     files = {kind: render(figure, kind, **options) for kind in kinds}
     files[MANIFEST] = manifest_json(figure, TEX, files[TEX], **options).encode()
-    return Packed(stem(figure), _summary(figure), files, inclusion_of(figure, **options))
-
-
-def _summary(figure: Figure) -> str:
-    """In one line; of maps beside each other, with their names."""
-    if not isinstance(figure, Row) or figure.title == ", ".join(figure.names):
-        return figure.summary
-    return f"{' beside '.join(figure.names)}: {figure.summary}"
+    return Packed(stem(figure), figure.summary, files, inclusion_of(figure, **options))
 
 
 def names_of(figures: Sequence[Packed]) -> tuple[str, ...]:

@@ -84,13 +84,18 @@ def render_mask(heat: Heatmap, mass: float = 0.6) -> bytes:
 
 def file_stem(heat: Heatmap) -> str:
     """A file name without suffix: picture, model, method, what was chosen, query and target."""
-    words = [Path(heat.fact("picture") or "").stem, heat.fact("model"), heat.title]
+    picture = Path(heat.fact("picture") or "").stem
+    return stem_of([picture, heat.fact("model"), heat.title, *chosen_words(heat.fact)])
+
+
+def chosen_words(fact: Callable[[str], str | None]) -> list[str]:
+    """What was chosen, as a file's name says it, of the facts that there are."""
+    words = []
     for name in ("layer", "head", "component", "query", "target"):
-        value = heat.fact(name)
-        if name == "layer" and value:  # not of how many
-            value = value.partition(" (")[0]
-        words.append(value if value is None or value.startswith(name) else f"{name} {value}")
-    return stem_of(words)
+        if value := fact(name):
+            value = value.partition(" (")[0] if name == "layer" else value  # not of how many
+            words.append(value if value.startswith(name) else f"{name} {value}")
+    return words
 
 
 def stem_of(words: Iterable[str | None]) -> str:

@@ -170,7 +170,8 @@ def _said(figure: Figure) -> list[str]:
         title, facts, notes = figure.title, figure.metrics.facts, figure.metrics.notes
     else:
         title, facts, notes = figure.title, figure.facts, figure.notes
-    return [*said(title, facts), *notes]
+    beside = [figure.beside] if isinstance(figure, Row) and figure.beside else []
+    return [*beside, *said(title, facts), *notes]
 
 
 def references(figure: Figure) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnviz.again import again
 from attnviz.errors import BadOption, unknown
-from attnviz.export import chosen_options, stem_of
+from attnviz.export import chosen_options, chosen_words, stem_of
 from attnviz.head_maps import HeadMaps
 from attnviz.head_paper import draw_heads
 from attnviz.levels import render_cells as render_grid
@@ -55,12 +55,12 @@ def render_plate(plate: Plate, kind: str, **options: Any) -> bytes:
 
 
 def plate_stem(plate: Plate) -> str:
-    """A file name without suffix: picture, model and what is beside each other."""
+    """A file name without suffix: what is beside each other, of what, and what was chosen."""
     facts = dict(plate.facts)
-    words = [Path(facts.get("picture", "")).stem, facts.get("model"), plate.title]
-    if query := facts.get("query"):
-        words.append(f"query {query}")
-    return stem_of(words)
+    beside = plate.beside if isinstance(plate, Row) else None
+    picture = Path(facts.get("picture", "")).stem
+    words = [beside, picture, facts.get("model"), plate.title]
+    return stem_of([*words, *chosen_words(facts.get)])
 
 
 def manifest_of(plate: Plate, paper: Paper) -> dict[str, Any]:

@@ -69,9 +69,15 @@ class Row:
         )
 
     @property
+    def beside(self) -> str:
+        """The names of all maps in words; empty where the title is these."""
+        return "" if self.title == ", ".join(self.names) else " beside ".join(self.names)
+
+    @property
     def summary(self) -> str:
         """What it shows in one line."""
-        return "; ".join(said(self.title, self.facts))
+        words = "; ".join(said(self.title, self.facts))
+        return f"{self.beside}: {words}" if self.beside else words
 
 
 def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _say_what_is_shown(
     """One heading, and what a patch that is picked will do."""
     rows, cols = record.layout.grid
     grid = f"The model sees {_count(rows, 'row')} × {_count(cols, 'column')} of patches."
-    pick = "**Pick a patch**, on either picture, to see what it attends to."
+    pick = "**Pick a patch** to see what it attends to."
     if method.needs_gradient:
         words = f"What speaks for the {record.target}"
         pick = f"The query is the {asker}; pick a patch to make it the query."

@@ -75,7 +75,8 @@ def show_set() -> None:
     size = _mb(sum(each.nbytes for each in figures))
     st.caption(
         f"{_count(len(figures))} of at most {MOST}, {size} of at most {_mb(BUDGET)}. What is kept"
-        " stays as it was drawn, whatever you choose next, and goes with this visit."
+        " stays as it was drawn, whatever you choose next. It is gone when the page is closed or"
+        " loaded again."
     )
     with st.container(key="figure_set"):
         for name, figure in zip(names_of(figures), figures, strict=True):
