@@ -7,6 +7,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from page_visit import FAR, SHALLOW, calm, choose_model, open_view, stand_ins, texts, visit, widget
+from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 import attnviz
 import attnviz.figure
@@ -226,3 +227,17 @@ def test_a_full_set_says_so_and_keeps_what_it_has(page, monkeypatch):
     monkeypatch.setattr(set_panel, "pack", fail)
     keep(page)
     assert page.warning[-1].value == "Not kept: The disk is far." and not kept(page)
+
+
+def test_a_press_that_was_cut_off_is_said_once(page, monkeypatch):
+    def cut_off(*_):
+        raise StopException
+
+    with monkeypatch.context() as patch:
+        patch.setattr(set_panel, "pack", cut_off)
+        keep(page)
+    assert not kept(page) and not page.success
+    calm(page.run())
+    assert page.warning[-1].value.startswith("Not kept: something else was chosen")
+    calm(page.run())
+    assert not page.warning

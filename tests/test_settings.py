@@ -1,6 +1,8 @@
 """What a host may decide: each value read by hand, bad ones refused by a sentence."""
 
 import os
+import re
+import socket
 from dataclasses import fields
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from page_visit import calm, stand_ins, visit
 
 from attnviz.errors import BadOption, UnknownName
 from attnviz.ui import cache, offered
+from attnviz.ui.__main__ import require_place
 from attnviz.ui.settings import Settings, settings, table, variable
 
 DEPLOY = Path(__file__).parents[1] / "docs" / "deploy.md"
@@ -118,3 +121,24 @@ def test_a_host_may_have_a_line_on_the_page(monkeypatch):
         monkeypatch.setattr("attnviz.ui.page.settings", lambda: Settings(status=True))
         (line,) = (each.value for each in visit().caption if each.value.startswith("For the host"))
         assert "0 waiting" in line and "refused" in line and "GB kept of passes." in line
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("999.1.1.1", "Name or service not known"),  # no address at all
+        ("192.0.2.1", "Cannot assign requested address"),  # one that documents use, and no machine
+    ],
+)
+def test_where_nothing_can_listen_the_start_ends_with_a_sentence(address, why):
+    said = f"ATTNVIZ_ADDRESS={address}, ATTNVIZ_PORT=8501: nothing can listen there ({why})."
+    with pytest.raises(OSError, match=f"^{re.escape(said)}$"):
+        require_place(Settings(address=address))
+
+
+def test_a_port_that_is_taken_ends_the_start_with_a_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"{port}: nothing .* \(Address already in use\)\.$"):
+            require_place(Settings(port=port))
+    require_place(Settings(port=port))  # free again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 from threading import Thread, Timer
@@ -55,6 +56,7 @@ def flags_of(host: Settings) -> dict[str, Any]:
 
 
 def _prepare(host: Settings) -> None:
+    require_place(host)
     if not host.downloads:
         os.environ["HF_HUB_OFFLINE"] = "1"
     # Asked by a page of a foreign origin, Streamlit looks up its own address on the internet, and
@@ -81,6 +83,19 @@ def _prepare(host: Settings) -> None:
                 f"ATTNVIZ_COUNTERS={':'.join(map(str, host.counters))}: nothing can listen there"
                 f" ({error.strerror})."
             ) from error
+
+
+def require_place(host: Settings) -> None:
+    """Raises OSError where nothing can listen: Streamlit ends with a traceback, or not at all."""
+    try:
+        found = socket.getaddrinfo(host.address, host.port, type=socket.SOCK_STREAM)
+        family, _, _, _, place = found[0]
+        socket.create_server(place[:2], family=family).close()
+    except OSError as error:
+        raise OSError(
+            f"ATTNVIZ_ADDRESS={host.address}, ATTNVIZ_PORT={host.port}: nothing can listen there"
+            f" ({str(error.strerror).partition(' (')[0]})."
+        ) from error
 
 
 def _warm_up() -> None:

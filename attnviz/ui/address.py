@@ -14,7 +14,7 @@ from attnviz.methods.options import COMPONENTS
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel, pair
+from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel, pair, plate_panel
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
@@ -45,8 +45,8 @@ class Setting:
     default: Any
     """What is not written."""
     write: Callable[[Any], str] = str
-    view: str | None = None
-    """In which view alone it has a say; None: in more than one."""
+    views: tuple[str, ...] = ()
+    """In which views alone it has a say; none: in most."""
 
 
 def one_of(values: Collection[str]) -> Callable[[str], str]:
@@ -141,6 +141,9 @@ def _choice(key: str, values: Collection[str], default: Any) -> Setting:
     return Setting(key, one_of(values), default)
 
 
+PAIRS = ("compare", "export")
+"""Views that have two maps to compare."""
+
 SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
     "model": Setting("model", _model, offered()[0]),
@@ -178,12 +181,16 @@ SETTINGS: Mapping[str, Setting] = {
     "compare": _choice("compare", KINDS, next(iter(KINDS))),
     "shown": _choice("compare_shown", compare_panel.SHOWN, "maps"),
     "both": _choice("compare_scale", pair.SCALE_WORDS, "own"),
-    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, view="compare"),
-    "asks": Setting("alike/asks", one_of(alike_panel.SIDES), "here", view="compare"),
-    "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, "compare"),
-    "with_model": Setting("compare_model", _model, None, view="compare"),
-    "with_random": Setting("compare_random", _switch, None, _bit, "compare"),
-    "with_size": Setting("compare_side", _count(), None, view="compare"),
+    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, views=("compare",)),
+    "asks": Setting("alike/asks", one_of(alike_panel.SIDES), "here", views=("compare",)),
+    "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, PAIRS),
+    "with_model": Setting("compare_model", _model, None, views=PAIRS),
+    "with_random": Setting("compare_random", _switch, None, _bit, PAIRS),
+    "with_size": Setting("compare_side", _count(), None, views=PAIRS),
+    "figure": Setting("export_what", one_of(plate_panel.KINDS), "map", views=("export",)),
+    "on_figure": Setting(
+        "export_methods", _several(plate_panel.FREE), [*plate_panel.USUAL], ",".join, ("export",)
+    ),
 }
 """Name in the address → setting. What is neither here nor a picture, a query or a target cannot be
 set by a link."""

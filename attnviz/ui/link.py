@@ -162,7 +162,8 @@ def _chosen() -> dict[str, str]:
         value = state.get(setting.key)
         own = setting.default is MODEL_S_OWN
         differs = is_by_hand(setting.key) if own else value != setting.default
-        if value is not None and differs and setting.view in (None, state.get("view")):
+        counts = not setting.views or state.get("view") in setting.views
+        if value is not None and differs and counts:
             said[name] = setting.write(value)
     return said
 
@@ -172,6 +173,8 @@ def _other_ground(ground: Ground) -> Ground | None:
     state = st.session_state
     match state.get("view"), state.get("compare"), state.get("compare_shown"):
         case "compare", "query", _:
+            return ground.of_other(OTHERS[0])
+        case "export", "query", _ if state.get("export_what") == "compared":
             return ground.of_other(OTHERS[0])
         case "compare", "picture", "alike":
             return state.get("alike/ground")

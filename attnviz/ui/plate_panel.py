@@ -25,16 +25,23 @@ KINDS = {
 }
 """What a figure shows."""
 
+FREE = tuple(
+    name
+    for name, method in METHODS.items()
+    if not method.needs_gradient and method.estimate is None
+)
+"""Methods that a row may have: none runs the model again or takes long."""
+
 USUAL = ("attention", "rollout")
 
 
 def choose_figure() -> str:
     """The widget at the top of the view."""
+    st.session_state.setdefault("export_what", "map")
     kind = st.segmented_control(
         "What the figure shows",
         KINDS,
         format_func=KINDS.__getitem__,
-        default="map",
         key="export_what",
         required=True,
         wrap=True,
@@ -47,13 +54,12 @@ def plate_of(stage: Stage, kind: str) -> Figure:
     """The figure of that kind, by its widgets; raises BadOption where nothing is chosen."""
     name = stage.picture_name
     if kind == "methods":
-        free = [each for each, method in METHODS.items() if not method.needs_gradient]
+        st.session_state.setdefault("export_methods", [*USUAL])
         chosen = st.pills(
             "Methods on the figure",
-            [each for each in free if METHODS[each].estimate is None],
+            FREE,
             selection_mode="multi",
             wrap=True,
-            default=USUAL,
             key="export_methods",
             format_func=lambda each: METHODS[each].label,
             persist_state="session",
@@ -61,7 +67,7 @@ def plate_of(stage: Stage, kind: str) -> Figure:
         if not chosen:
             raise BadOption("Choose one method or more.")
         with stage.computing("Computing the maps …"):
-            heats = [stage.seen.explain(each, query=stage.query) for each in free if each in chosen]
+            heats = [stage.seen.explain(each, query=stage.query) for each in FREE if each in chosen]
         return beside([heat.named(name) for heat in heats], [heat.title for heat in heats])
     if kind == "layers":
         with stage.computing("Computing the layers' maps …"):

@@ -30,7 +30,13 @@ def kept() -> tuple[Packed, ...]:
 
 def offer_place() -> bool:
     """The button for another figure; whether it was pressed."""
-    return st.button("Keep for the set", key="keep_figure", icon=":material/library_add:")
+    return st.button(
+        "Keep for the set", key="keep_figure", icon=":material/library_add:", on_click=_remember
+    )
+
+
+def _remember() -> None:
+    st.session_state.figure_set_pressed = True
 
 
 def keep(stage: Stage, figure: Figure, options: Mapping[str, Any]) -> None:
@@ -41,7 +47,9 @@ def keep(stage: Stage, figure: Figure, options: Mapping[str, Any]) -> None:
             _keep(pack(figure, options))
     except AttnVizError as error:
         st.warning(f"Not kept: {error}", icon=":material/inventory_2:")
+        _forget()
     else:
+        _forget()
         st.success(f"Kept: the set, below, has {_count(len(kept()))}.", icon=":material/check:")
 
 
@@ -67,8 +75,19 @@ def _take_out(figure: Packed) -> None:
     st.session_state.figure_set = tuple(each for each in kept() if each != figure)
 
 
+def _forget() -> bool:
+    """Whether a press was remembered that nothing came of yet."""
+    return bool(st.session_state.pop("figure_set_pressed", False))
+
+
 def show_set() -> None:
     """A row for each figure that is kept, with a way out, and all of them as one file."""
+    if _forget():  # what was chosen next cut that run off
+        st.warning(
+            "Not kept: something else was chosen before the figure's files were made. Press the"
+            " button again once they are.",
+            icon=":material/inventory_2:",
+        )
     if not (figures := kept()):
         return
     st.subheader("The set", anchor=False)
