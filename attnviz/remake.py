@@ -26,6 +26,9 @@ from attnviz.trace import FORMAT, other_versions, picture_sum, seal_of, weights_
 LARGEST = 4_000_000
 """Bytes of a manifest, at most."""
 
+SEEING = frozenset({"fit", "keep", "target"})
+"""Of an origin: how a picture is seen, by whichever model."""
+
 Load = Callable[[Mapping[str, Any]], LoadedViT]
 """Loads the model of an origin."""
 
@@ -127,10 +130,11 @@ def _asked(shown: Mapping[str, Any]) -> tuple[str, Query, dict[str, Any]]:
 
 
 class _Maker:
-    """Computes maps; a record that several maps are of is observed once."""
+    """Computes maps; a model is loaded once, and a record of several maps observed once."""
 
     def __init__(self, pictures: Mapping[str, Image.Image], load: Load) -> None:
         self.pictures, self.load = pictures, load
+        self.models: dict[str, LoadedViT] = {}
         self.records: dict[str, AttentionRecord] = {}
 
     def map(self, shown: Mapping[str, Any]) -> Explanation:
@@ -143,16 +147,25 @@ class _Maker:
         origin, sum_ = shown["from"], shown["picture"]["sha256"]
         key = json.dumps([origin, sum_], sort_keys=True)
         if key not in self.records:
-            image, vit = self._picture(sum_, "the figure's picture"), self.load(origin)
+            image, vit = self._picture(sum_, "the figure's picture"), self._model(origin)
+            how = {"fit": origin["fit"], "keep": origin["keep"]}
+            target = self._target(origin["target"], vit, how)
+            self.records[key] = observe(vit, image, target=target, **how)
+        return self.records[key]
+
+    def _model(self, origin: Mapping[str, Any]) -> LoadedViT:
+        """The model with the very weights, whichever pictures it is to see."""
+        alike = {name: value for name, value in origin.items() if name not in SEEING}
+        key = json.dumps(alike, sort_keys=True)
+        if key not in self.models:
+            vit = self.load(origin)
             if weights_sum(vit.module) != origin["weights_sha256"]:
                 raise BadOption(
                     f"The weights of {origin['model']} are not those of the figure: it was made"
                     f" with: {origin['weights']} Give them as --checkpoint FILE."
                 )
-            how = {"fit": origin["fit"], "keep": origin["keep"]}
-            target = self._target(origin["target"], vit, how)
-            self.records[key] = observe(vit, image, target=target, **how)
-        return self.records[key]
+            self.models[key] = vit
+        return self.models[key]
 
     def _target(self, plain: Any, vit: LoadedViT, how: dict[str, Any]) -> Target | None:
         if not isinstance(plain, Mapping):

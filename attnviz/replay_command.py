@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import models
 from attnviz.carried import MOST, carried
 from attnviz.contract import LoadedViT
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, BadWeights
 from attnviz.figure import KINDS, kinds_of, render
 from attnviz.images import open_image
 from attnviz.remake import drawing_of, read_manifest, remake, require_versions
+from attnviz.trace import weights_sum
 from attnviz.usage import CommandParser
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 
@@ -33,7 +35,8 @@ def replay_command(arguments: Sequence[str]) -> None:
     add("pictures", nargs="+", metavar="picture", help="the picture, or all of them in any order")
     add("-o", "--output", required=True, metavar="FILE", help=f"one of {', '.join(KINDS)}")
     add("--overwrite", action="store_true", help="replace the file if it exists already")
-    add("--checkpoint", metavar="FILE", help="the weights, where they were a file of your own")
+    weights = "the weights, where they were a file of your own; one --checkpoint for each such file"
+    add("--checkpoint", action="append", default=[], metavar="FILE", help=weights)
     nearly = "draw it although versions differ, or its bytes come out otherwise"
     add("--nearly", action="store_true", help=nearly)
     given = parser.parse_args(arguments)
@@ -88,17 +91,36 @@ def _sum(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _load(origin: Mapping[str, Any], checkpoint: str | None) -> LoadedViT:
-    """The model as it was loaded; raises BadOption where its file of weights has to be given."""
+def _load(origin: Mapping[str, Any], checkpoints: Sequence[str]) -> LoadedViT:
+    """The model as it was loaded; raises BadOption where its file of weights has to be given.
+
+    Of several files it is the one with the very weights, whatever that is called.
+    """
     named = origin["checkpoint"]
-    if named is not None and checkpoint is None:
+    if named is None:
+        return _loaded(origin, None)
+    if not checkpoints:
         raise BadOption(f"The weights were a file, {named}: give it as --checkpoint FILE.")
+    if len(checkpoints) == 1:
+        return _loaded(origin, checkpoints[0])
+    for path in sorted(checkpoints, key=lambda path: Path(path).name != named):
+        with suppress(BadWeights):  # another model's
+            vit = _loaded(origin, path)
+            if weights_sum(vit.module) == origin["weights_sha256"]:
+                return vit
+    raise BadOption(
+        f"None of the {len(checkpoints)} files given as --checkpoint has the weights of"
+        f" {origin['model']} that were in {named}: give that one too, as it was."
+    )
+
+
+def _loaded(origin: Mapping[str, Any], checkpoint: str | None) -> LoadedViT:
     size = origin["image_size"]
     return models.load(
         origin["model"],
         pretrained=origin["seed"] is None,
         seed=origin["seed"] or 0,
-        checkpoint=checkpoint if named is not None else None,
+        checkpoint=checkpoint,
         image_size=None if size is None else (size[0], size[1]),
         device=origin["device"],
     )

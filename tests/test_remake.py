@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import small_vit
 from PIL import Image
+from safetensors.torch import save_file
 
 import attnviz
 import models
@@ -421,3 +422,30 @@ def test_a_name_that_is_no_text_is_escaped_in_every_file_and_comes_again(folder,
     (drawn,) = maps.glob("*.svg")
     assert main(["replay", str(drawn), words[0], "-o", str(tmp_path / "b.svg")]) == 0
     assert (tmp_path / "b.svg").read_bytes() == drawn.read_bytes()
+
+
+def test_a_row_of_two_checkpoints_takes_both_in_any_order_and_loads_each_once(folder, tmp_path, capsys, monkeypatch):  # fmt: skip
+    files = []
+    for seed in range(2):
+        files.append(str(tmp_path / f"{seed}.safetensors"))
+        save_file(models.load("digits", pretrained=False, seed=seed).module.state_dict(), files[-1])
+    images = [attnviz.open_image(folder / f"{name}.png") for name in ("picture", "other")]
+    vits = [models.load("digits", checkpoint=file) for file in files]
+    heats = [attnviz.explain(attnviz.observe(vit, image)) for vit in vits for image in images]
+    row = attnviz.beside(heats, ["a", "b", "c", "d"]).save(tmp_path / "row.png", dpi=80)
+    words = ["replay", str(row), *(str(folder / f"{name}.png") for name in ("other", "picture"))]
+    asked, load = [], models.load
+    monkeypatch.setattr(
+        models, "load", lambda *args, **more: asked.append(0) or load(*args, **more)
+    )
+    for number, order in enumerate((files, files[::-1])):
+        again = tmp_path / f"again-{number}.png"
+        given = [word for file in order for word in ("--checkpoint", file)]
+        assert main([*words, "-o", str(again), *given]) == 0
+        assert again.read_bytes() == row.read_bytes()
+    assert len(asked) == 4
+    out = ["-o", str(tmp_path / "none.png"), "--checkpoint", files[0]]
+    assert main([*words, *out, "--checkpoint", files[0]]) == 2
+    assert "None of the 2 files given as --checkpoint has the weights of digits that were in 1.safetensors" in capsys.readouterr().err  # fmt: skip
+    assert main([*words, *out]) == 2
+    assert "it was made with: Your checkpoint 1.safetensors." in capsys.readouterr().err
