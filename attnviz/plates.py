@@ -44,8 +44,9 @@ class HeadGrid(head_maps.HeadMaps):
 def beside(heats: Sequence[Heatmap], names: Sequence[str] = ()) -> Beside:
     """Maps as the panels of one figure: of several methods, models, pictures or queries.
 
-    `names` stand above them; if left out, what tells the maps apart. Raises BadOption for no maps,
-    or for other names than maps.
+    `names` stand above them, of 255 letters at most; if left out, what tells the maps apart. One in
+    letters that no font here prints is printed as "map a", with a note. Raises BadOption for no
+    maps, or for other names than maps.
     """
     for heat in heats:
         if not isinstance(heat, Heatmap):

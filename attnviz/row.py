@@ -8,7 +8,8 @@ from typing import Any
 
 from attnviz.board import Bar, Board, Panel, columns_for, letter_of
 from attnviz.errors import BadOption
-from attnviz.facts import Facts, said, with_notes
+from attnviz.facts import Facts, called, said, with_notes
+from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.legend import legend
 from attnviz.paper import ORIGINAL, Paper, notes_on
@@ -23,6 +24,9 @@ TOLD = ("method", "model", "picture", "layer", "head", "direction", "query", "ta
 
 NAMED = 2
 
+UNPRINTED = "its name is in letters that no font here prints"
+"""Noted of a map that is called by its place instead."""
+
 
 @dataclass(frozen=True, eq=False)
 class Row:
@@ -30,14 +34,14 @@ class Row:
 
     heats: tuple[Heatmap, ...]
     names: tuple[str, ...] = ()
-    """What stands above each; if left out, what tells them apart."""
+    """What stands above each, of 255 letters at most; if left out, what tells them apart."""
 
     def __post_init__(self) -> None:
         """Name them, and check that there is something to show."""
         object.__setattr__(self, "heats", tuple(self.heats))
         if not self.heats:
             raise BadOption("A row needs at least one map; none came.")
-        names = tuple(self.names) or _told_apart(self.heats)
+        names = tuple(map(called, self.names)) or _told_apart(self.heats)
         if len(names) != len(self.heats):
             raise BadOption(
                 f"Each map has one name; {len(names)} names came for {len(self.heats)} maps."
@@ -91,7 +95,7 @@ def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
     names = [", ".join(short(name, each[name]) for name in telling) for each in every]
     if len(set(names)) < len(names) or not all(names):
         return tuple(f"map {letter_of(number)}" for number in range(len(names)))
-    return tuple(names)
+    return tuple(map(called, names))
 
 
 def short(name: str, value: str) -> str:
@@ -106,9 +110,25 @@ def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
     `scale` is `"own"` or `"zero"`, each map's own with a bar of its own; `"shared"`, or a ready
     one, of all: then there is one bar.
     """
-    fonts = printable_facts(tuple(fact for heat in row.heats for fact in heat.facts))[1]
-    board = board_of_row(row, paper)
+    shown, fonts = printable_row(row)
+    board = board_of_row(shown, paper)
     return printed(lambda: board.drawn(kind), kind, paper.dpi, row.summary, manifest, fonts=fonts)
+
+
+def printable_row(row: Row) -> tuple[Row, list[str]]:
+    """The same without facts that no font here can print, and the fonts that the rest takes.
+
+    A map whose name none can print has its letter instead, and a note that says so.
+    """
+    names, heats, fonts = [], [], [FONT]
+    for number, (name, heat) in enumerate(zip(row.names, row.heats, strict=True)):
+        left, found = printable_facts((("name", name), *heat.facts))
+        fonts += [font for font in found if font not in fonts]
+        can = ("name", name) in left
+        names.append(name if can else f"map {letter_of(number)}")
+        notes = heat.notes if can else (*heat.notes, UNPRINTED)
+        heats.append(replace(heat, facts=left[1:] if can else left, notes=notes))
+    return replace(row, heats=tuple(heats), names=tuple(names)), fonts
 
 
 def common_scale(row: Row, paper: Paper) -> Scale | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from dataclasses import replace
 from io import BytesIO, StringIO
 
@@ -15,6 +16,7 @@ from PIL import Image
 
 import attnviz
 from attnviz import depth, sheet
+from attnviz import row as row_module
 from attnviz.__main__ import main
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
@@ -257,3 +259,35 @@ def test_names_that_are_none_or_come_twice_are_refused(tmp_path, capsys, flag, n
     assert main(words) == 2
     said = capsys.readouterr().err
     assert f"--{flag} {says}" in said and said.count("\n") == 1
+
+
+# --- names in any letters ------------------------------------------------------------------------
+
+
+def test_a_name_that_no_font_prints_is_said_and_its_map_has_a_letter(monkeypatch):
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
+    shown = [heat().named("原图.jpg"), heat(np.array(CELLS) * 2).named("b.jpg")]
+    made = Row(tuple(shown), ("原图", "model two"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as Matplotlib warns of boxes
+        text = svg_text(render_plate(made, ".svg", original=True, width_mm=183.0))
+    assert "map a" in text and "model two" in text and "原" not in text
+    assert "Note: map a: its name is in letters that no font here prints" in " ".join(text.split())
+    assert made.names == ("原图", "model two")
+
+
+def test_a_name_takes_the_font_that_has_its_letters(monkeypatch):
+    taken = []
+    monkeypatch.setattr(row_module, "printed", lambda *_, fonts, **__: taken.extend(fonts))
+    monkeypatch.setattr(
+        sheet, "families", lambda text: ["DejaVu Sans"] if text.isascii() else ["DejaVu Sans", "Other"]
+    )  # fmt: skip
+    render_plate(row(names=("原图", "b")), ".svg")
+    assert taken == ["DejaVu Sans", "Other"]
+
+
+def test_long_names_end_in_dots_and_odd_bytes_are_escaped():
+    made = row(names=("x" * 256, "\udcff"))
+    assert made.names == ("x" * 254 + "…", "\\udcff")
+    two = [heat(facts=(("model", letter * 200), ("layer", letter * 200))) for letter in "ab"]
+    assert [len(name) for name in Row(tuple(two)).names] == [255, 255]
