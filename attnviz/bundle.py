@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
 from attnviz.errors import BadOption
-from attnviz.figure import Figure, Inclusion, inclusion_of, kinds_of, manifest_json, render, stem
+from attnviz.figure import (
+    Figure,
+    Inclusion,
+    inclusion_of,
+    kinds_of,
+    label_of,
+    manifest_json,
+    render,
+    stem,
+)
 from attnviz.references import bibtex
 
 MOVING = (".gif", ".webp")
@@ -57,28 +66,35 @@ def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
 
 def names_of(figures: Sequence[Packed]) -> tuple[str, ...]:
     """What each is called in a zip of them all: `NAME`, and `NAME-2` after another of that name."""
-    names: dict[str, None] = {}
-    for figure in figures:
-        name, number = figure.stem, 1
-        while name in names:
+    return _told_apart([figure.stem for figure in figures])
+
+
+def _told_apart(words: Iterable[str]) -> tuple[str, ...]:
+    """The same, with numbers after those that were there before."""
+    found: dict[str, None] = {}
+    for word in words:
+        name, number = word, 1
+        while name in found:
             number += 1
-            name = f"{figure.stem}-{number}"
-        names[name] = None
-    return tuple(names)
+            name = f"{word}-{number}"
+        found[name] = None
+    return tuple(found)
 
 
 def zip_of(figures: Sequence[Packed]) -> bytes:
     """A zip of figures; the same bytes each time.
 
-    There are each one's files, `NAME.tex`, and one `references.bib` of all methods. Raises
-    BadOption for no figure.
+    There are each one's files, `NAME.tex`, no two with one label, and one `references.bib` of all
+    methods. Raises BadOption for no figure.
     """
     if not figures:
         raise BadOption("A set of figures needs at least one; none came.")
+    names = names_of(figures)
+    labels = _told_apart(label_of(name + TEX) for name in names)
     parts: dict[str, bytes] = {}
-    for name, figure in zip(names_of(figures), figures, strict=True):
+    for name, label, figure in zip(names, labels, figures, strict=True):
         parts |= {name + suffix: content for suffix, content in figure.files.items()}
-        parts[f"{name}.tex"] = figure.inclusion.of_file(name + TEX).encode()
+        parts[f"{name}.tex"] = figure.inclusion.of_file(name + TEX, label).encode()
     if cited := dict.fromkeys(key for figure in figures for key in figure.inclusion.cited):
         parts["references.bib"] = bibtex(cited).encode()
     file = BytesIO()

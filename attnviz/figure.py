@@ -131,22 +131,27 @@ class Inclusion:
     cited: tuple[str, ...]
     """BibTeX keys."""
 
-    def of_file(self, name: str) -> str:
-        """The figure environment around the file `name`."""
+    def of_file(self, name: str, label: str = "") -> str:
+        """The figure environment around the file `name`; its label is of that name unless given."""
         star = "*" if self.width_mm > 1.2 * COLUMN else ""
         cited = f"~\\cite{{{','.join(self.cited)}}}" if self.cited else ""
-        label = re.sub("[^a-z0-9]+", "-", PurePosixPath(name).stem.lower()).strip("-")
         return "\n".join(
             [
                 f"\\begin{{figure{star}}}",
                 "  \\centering",
                 f"  \\includegraphics[width={self.width_mm:g}mm]{{{name}}}",
                 f"  \\caption{{{self.caption}{cited}.}}",
-                f"  \\label{{fig:{label or 'attnviz'}}}",
+                f"  \\label{{fig:{label or label_of(name)}}}",
                 f"\\end{{figure{star}}}",
                 "",
             ]
         )
+
+
+def label_of(name: str) -> str:
+    """What LaTeX calls the figure in that file: the Latin letters and digits of its name."""
+    label = re.sub("[^a-z0-9]+", "-", PurePosixPath(name).stem.lower()).strip("-")
+    return label or "attnviz"
 
 
 def inclusion_of(figure: Figure, **options: Any) -> Inclusion:

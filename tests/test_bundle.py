@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from dataclasses import replace
 from hashlib import sha256
@@ -13,9 +14,10 @@ import pytest
 from PIL import Image
 
 import attnviz
-from attnviz.bundle import bundle, names_of, pack, zip_of
+from attnviz.bundle import Packed, bundle, names_of, pack, zip_of
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, render
+from attnviz.figure import Inclusion
 from attnviz.head_maps import head_maps
 from attnviz.levels import render_levels
 from attnviz.metrics import head_metrics
@@ -56,6 +58,17 @@ def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
         assert f"{{{stem}-2.pdf}}".encode() in files.read(f"{stem}-2.tex")
         assert b"vaswani2017attention" in files.read("references.bib")
         assert {info.date_time for info in files.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_no_two_figures_of_a_set_have_one_label():
+    # Of the first two nothing is left in a label; the third's is what the second's would become.
+    stems = ["原", "模", "attnviz-2", "a_b", "a-b", "原"]
+    like = Packed("", "", {}, Inclusion(89, "Words", ()))
+    with zipfile.ZipFile(BytesIO(zip_of([replace(like, stem=stem) for stem in stems]))) as files:
+        texts = [files.read(name).decode() for name in files.namelist()]
+    labels = [re.findall(r"\\label\{fig:(.+)\}", text) for text in texts]
+    expected = ["attnviz", "attnviz-2", "attnviz-2-2", "a-b", "a-b-2", "2"]
+    assert labels == [[label] for label in expected]
 
 
 def test_a_set_of_none_is_refused():
