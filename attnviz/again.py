@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 from PIL import Image
@@ -25,30 +24,14 @@ def again(kind: str, shown: Sequence[Shown], paper: object, **more: Any) -> dict
     """
     said: dict[str, Any] = {"format": FORMAT, "kind": kind, "versions": dict(versions())}
     maps = []
+    sums: dict[int, str] = {}  # of this call only: a picture may be changed in place, or go
     for request, image, name in shown:
         if image is None or request is None:
             return said | {"again": None}
-        picture = {"name": name, "sha256": _sum_of(_Held(image))}
-        maps.append({**request, "picture": picture})
+        if id(image) not in sums:
+            sums[id(image)] = picture_sum(image)
+        maps.append({**request, "picture": {"name": name, "sha256": sums[id(image)]}})
     return said | {"again": {"maps": maps, "options": options_of(paper), **more}}
-
-
-class _Held:
-    """A picture that is known by itself, not by its pixels: to be summed once."""
-
-    def __init__(self, image: Image.Image) -> None:
-        self.image = image
-
-    def __hash__(self) -> int:
-        return id(self.image)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.image is self.image
-
-
-@lru_cache(2)
-def _sum_of(held: _Held) -> str:
-    return picture_sum(held.image)
 
 
 def options_of(paper: Any) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +20,7 @@ import attnviz
 import models
 from attnviz import trace
 from attnviz.__main__ import main
-from attnviz.again import options_from, options_of
+from attnviz.again import again, options_from, options_of
 from attnviz.carried import carried
 from attnviz.errors import BadOption
 from attnviz.paper import Paper
@@ -449,3 +451,29 @@ def test_a_row_of_two_checkpoints_takes_both_in_any_order_and_loads_each_once(fo
     assert "None of the 2 files given as --checkpoint has the weights of digits that were in 1.safetensors" in capsys.readouterr().err  # fmt: skip
     assert main([*words, *out]) == 2
     assert "it was made with: Your checkpoint 1.safetensors." in capsys.readouterr().err
+
+
+def test_a_picture_s_sum_is_of_its_pixels_now_and_holds_no_picture():
+    image = Image.new("RGB", (3, 2))
+    request = {"method": "attention"}
+
+    def said():
+        made = again("map", [(request, image, None)], Paper())
+        return made["again"]["maps"][0]["picture"]["sha256"]
+
+    before = said()
+    assert before == picture_sum(image)
+    image.putpixel((1, 1), (9, 9, 9))
+    assert said() == picture_sum(image) != before
+    held = weakref.ref(image)
+    del image
+    gc.collect()
+    assert held() is None
+
+
+def test_a_picture_that_is_there_twice_is_summed_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr("attnviz.again.picture_sum", lambda image: asked.append(image) or "sum")
+    one, other = (Image.new("RGB", (3, 2)) for _ in range(2))
+    again("row", [({}, one, None), ({}, other, None), ({}, one, None)], Paper())
+    assert asked == [one, other] and len(asked) == 2
