@@ -186,6 +186,7 @@ def explain(
         request=record.origin
         and {"from": record.origin, "method": method, "query": plain_query(named)}
         | {"options": settled},
+        method=method,
     )
     if heat.query_cell is not None and not meets(heat.cell_box(*heat.query_cell), heat.image.size):
         note = "the patch that asks lies in the padding, beside the picture"

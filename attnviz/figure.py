@@ -117,8 +117,7 @@ def keys(figure: Figure) -> list[str]:
         Row: lambda each: [*each.heats],
     }
     (found,) = [make(figure) for kind, make in heats.items() if isinstance(figure, kind)]
-    asked = [heat.request["method"] for heat in found if heat.request]
-    return keys_of(dict.fromkeys(asked))
+    return keys_of(dict.fromkeys(heat.method for heat in found if heat.method))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class Heatmap:
     """The cells that hold no value, as those outside the query's window: nothing is drawn there."""
     request: Mapping[str, Any] | None = None
     """What it takes to compute it again, in plain values; None where that takes more than names."""
+    method: str | None = None
+    """Its name in `methods.METHODS`, where it is one of those."""
 
     def __post_init__(self) -> None:
         """Take private copies and check that everything fits together."""

@@ -17,11 +17,12 @@ import attnviz
 from attnviz.bundle import Packed, bundle, names_of, pack, zip_of
 from attnviz.errors import BadOption
 from attnviz.export import KINDS, render
-from attnviz.figure import Inclusion
+from attnviz.figure import Inclusion, keys
 from attnviz.head_maps import head_maps
 from attnviz.levels import render_levels
 from attnviz.metrics import head_metrics
 from attnviz.plot_export import MetricPlot
+from attnviz.references import keys_of
 from tests.test_export import SMALL, heat
 from tests.test_film import frames
 from tests.test_plates import small_record
@@ -69,6 +70,18 @@ def test_no_two_figures_of_a_set_have_one_label():
     labels = [re.findall(r"\\label\{fig:(.+)\}", text) for text in texts]
     expected = ["attnviz", "attnviz-2", "attnviz-2-2", "a-b", "a-b-2", "2"]
     assert labels == [[label] for label in expected]
+
+
+def test_a_map_that_no_command_makes_again_is_cited_too():
+    record = small_record()  # it says of no model that could be loaded by name
+    one, other = (attnviz.explain(record, method) for method in ("rollout", "attention"))
+    assert one.request is None
+    assert keys(one) == keys_of(["rollout"]) and keys(one) != keys(other)
+    assert keys(attnviz.beside([other, one])) == keys_of(["attention", "rollout"])
+    with zipfile.ZipFile(BytesIO(bundle([(one, SMALL)]))) as files:
+        assert b"abnar2020quantifying" in files.read("references.bib")
+        (tex,) = (name for name in files.namelist() if name.endswith(".tex"))
+        assert b"abnar2020quantifying" in files.read(tex)
 
 
 def test_a_set_of_none_is_refused():

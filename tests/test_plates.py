@@ -231,8 +231,7 @@ def test_entries_are_whole():
 
 
 def test_latex_is_a_figure_with_a_caption():
-    asked = {"method": "rollout"}
-    made = replace(heat(), request=asked, facts=(("picture", "50%_a&b.jpg"), ("input", "3 × 4")))
+    made = replace(heat(), method="rollout", facts=(("picture", "50%_a&b.jpg"), ("input", "3 × 4")))
     said = latex(made, "fig_1.pdf", width_mm=89.0)
     assert said.splitlines()[0] == r"\begin{figure}" and said.splitlines()[-1] == r"\end{figure}"
     assert r"\includegraphics[width=89mm]{fig_1.pdf}" in said
