@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
+from attnviz.contract import Box
 from attnviz.errors import BadOption, UnknownName
 from attnviz.facts import Facts, said, with_notes, with_picture
 from attnviz.methods import METHODS
@@ -32,6 +33,8 @@ class HeadMaps:
     request: Mapping[str, Any] | None = None
     """What it takes to compute it again, in plain values."""
     picture: Image.Image | None = None
+    box: Box | None = None
+    """Where the grid lies in the picture; may reach past its edges."""
 
     def fact(self, name: str) -> str | None:
         """The value of one fact, or None where it wasn't given."""
@@ -65,7 +68,9 @@ def head_maps(record: AttentionRecord, *, query: Query | None = None) -> HeadMap
     notes = ("random weights: these maps mean nothing",) if record.random else ()
     request = record.origin and {"from": record.origin, "query": plain_query(query)}
     facts = (("query", asker), *record.facts)
-    return HeadMaps(values, facts, notes, request=request, picture=record.image)
+    return HeadMaps(
+        values, facts, notes, request=request, picture=record.image, box=record.view.box
+    )
 
 
 def tiles_of(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:

@@ -69,6 +69,10 @@ def manifest_of(plate: Plate, paper: Paper) -> dict[str, Any]:
     if isinstance(plate, HeadMaps):
         shown = [(plate.request, plate.picture, plate.fact("picture"))]
         said |= again("heads", shown, paper)
+        said["grid"] = list(plate.values.shape[2:])
+        if plate.box is not None and plate.picture is not None:
+            said["box"] = list(plate.box)
+            said["picture"] = [plate.picture.height, plate.picture.width]
     else:
         every = [(heat.request, heat.image, heat.fact("picture")) for heat in plate.heats]
         said |= again("row", every, paper, names=list(plate.names))
@@ -99,11 +103,17 @@ def _drawn(kind: str, plate: Plate, paper: Paper) -> bytes:
 
 
 def _arrays(plate: Plate, paper: Paper) -> bytes:
-    """The numbers, readable with `allow_pickle=False`: of a row `values_N` and `box_N` of map N."""
+    """The numbers, readable with `allow_pickle=False`.
+
+    Of a row `values_N`, `filled_N` and `box_N` of map N; of all heads `values`, `filled` and `box`,
+    the first two by layer and head.
+    """
     file = BytesIO()
     parts: dict[str, Any] = {}
     if isinstance(plate, HeadMaps):
-        parts["values"] = plate.values
+        parts |= {"values": plate.values, "filled": ~np.isnan(plate.values)}
+        if plate.box is not None:
+            parts["box"] = np.array(plate.box)
     else:
         for number, heat in enumerate(plate.heats):
             parts[f"values_{number}"] = heat.values

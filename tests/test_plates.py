@@ -175,6 +175,21 @@ def test_the_same_plate_is_the_same_bytes(kind, tmp_path):
                 assert ("values" in saved) == (made.title == "Attention of every head")
 
 
+def test_numbers_of_heads_say_which_there_are_and_where_they_lie():
+    record = small_record()
+    saved = np.load(BytesIO(render_plate(attnviz.heads(record), ".npz")))
+    assert saved["filled"].dtype == bool and saved["filled"].shape == saved["values"].shape
+    # Three layers, of 3, 3 and 2 heads.
+    assert saved["filled"].all((2, 3)).tolist() == [[True] * 3, [True] * 3, [True, True, False]]
+    assert not saved["filled"][2, 2].any()
+    said = json.loads(str(saved["manifest"]))
+    (alone,) = json.loads(
+        str(np.load(BytesIO(render_plate(Row((attnviz.explain(record),)), ".npz")))["manifest"])
+    )["maps"]
+    assert saved["box"].tolist() == said["box"] == alone["box"] == list(record.view.box)
+    assert (said["grid"], said["picture"]) == (alone["grid"], alone["picture"])
+
+
 # --- plots beside each other --------------------------------------------------------------------
 
 

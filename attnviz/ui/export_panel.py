@@ -57,7 +57,8 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
     with stage.computing("Drawing the figure …"):
         preview = render(figure, ".png", **options)
     st.image(preview, width=min(760, round(width * 5)), alt=figure.summary)
-    st.caption("This is the PNG itself; the other files show the same, with letters as vectors.")
+    numbers = ", NPZ holds its numbers" if "NPZ" in can else ""
+    st.caption(f"This is the PNG itself. PDF and SVG show the same, letters as vectors{numbers}.")
     _offer(stage, figure, kind, preview, options)
     return options
 
