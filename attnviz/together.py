@@ -9,7 +9,7 @@ at all is tried once, on two of noise that also pass alone.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,6 +30,14 @@ from attnviz.verify import EXPONENTIAL
 
 TOLERANCE = 1e-5
 """By how much a row × values may miss what reached the projection, over the largest of that."""
+
+ANY = frozenset(
+    {
+        *("name", "module", "heads", "after_mix", "join", "block", "projection"),
+        *("fused_switch", "switch_of", "settings", "replays"),
+    }
+)
+"""What a site may have as it likes where pictures go together: all else is as usual."""
 
 _TRIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """Whether a module's pictures may go together, once that was tried."""
@@ -213,10 +221,11 @@ def _try(vit: LoadedViT) -> bool:
 
 def _is_plain(site: AttentionSite) -> bool:
     """Whether the first axis of all that its module computes runs over pictures."""
-    usual = AttentionSite(site.name, site.module, site.heads, site.after_mix)
-    odd = "geometry axes on_grid values_left is_operand mixed channels_first order"
-    odd += " adds_queries in_turn beside alone"
-    return all(getattr(site, name) == getattr(usual, name) for name in odd.split())
+    return all(
+        getattr(site, each.name) == each.default
+        for each in fields(AttentionSite)
+        if each.name not in ANY
+    )
 
 
 def _agree(one: Pass, other: Pass) -> bool:

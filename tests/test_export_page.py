@@ -3,6 +3,7 @@
 import json
 import zipfile
 from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ import attnviz.figure
 import models
 from attnviz.__main__ import main
 from attnviz.bundle import Packed, zip_of
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, UnknownName
 from attnviz.figure import Inclusion
 from attnviz.remake import read_manifest
 from attnviz.samples import open_sample, sample_path
 from attnviz.ui import set_panel
+from attnviz.ui.plate_panel import plate_of
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,11 @@ def test_a_map_of_the_whole_picture_is_not_printed_for_two_queries(page):
     assert not any(button.key == "keep_figure" for button in page.button)
     open_view(page, "compare")
     assert not page.error  # there it is said above the two
+
+
+def test_a_figure_that_there_is_not_is_no_other_one():
+    with pytest.raises(UnknownName, match=r"figure 'curves'.*numbers"):
+        plate_of(SimpleNamespace(picture_name="a.png"), "curves")
 
 
 def test_a_side_that_cannot_be_is_said_and_nothing_is_lost(page):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 import torch
@@ -111,6 +113,14 @@ def test_who_cannot_pass_together_passes_alone(make):
             torch.equal(mine.rows(range(1)), its.rows(range(1)))
             for mine, its in zip(record.layers, alone.layers, strict=True)
         )
+
+
+def test_whatever_else_is_said_of_a_site_keeps_its_pictures_apart():
+    site = small_vit().sites[0]
+    assert together._is_plain(site)
+    for each in fields(site):
+        changed = replace(site, **{each.name: object()})
+        assert together._is_plain(changed) == (each.name in together.ANY)
 
 
 def test_a_model_that_mixes_pictures_is_found_out():

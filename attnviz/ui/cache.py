@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from threading import Lock
 from time import monotonic
+from typing import NamedTuple
 
 import streamlit as st
 import torch
@@ -31,8 +32,18 @@ from attnviz.ui.tally import Outcome, Pass, counted_refusals, timed
 from attnviz.ui.turns import Turns, Waiting
 from models.search import Found, describe
 
-Request = tuple[str, object, tuple[int, int], Fit, object]
-"""What makes a record: picture digest, model with its weights, size, fit, and target."""
+
+class Request(NamedTuple):
+    """What makes a record."""
+
+    picture: str
+    """Its digest."""
+    choice: object
+    """The model with its weights."""
+    size: tuple[int, int]
+    fit: Fit
+    wish: object
+    """The target."""
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
@@ -163,7 +174,7 @@ def observation(
         AttnVizError: the model does not take the picture, there is too little memory, or too many
             wait already.
     """
-    request: Request = (picture.digest, choice, vit.image_size, fit, wish)
+    request = Request(picture.digest, choice, vit.image_size, fit, wish)
 
     asked = monotonic()
 

@@ -65,7 +65,7 @@ class Pair:
             return MapAsked(stage, asked, stage.seen, stage.request)
         if self.own_query:
             return MapAsked(stage, asked, first.aimed, first.request)
-        request, aimed = stage.model_run.observe(_wish(first.request[4], stage))
+        request, aimed = stage.model_run.observe(_wish(first.request.wish, stage))
         return MapAsked(stage, asked, aimed, request)
 
     def scale_of(self, heats: Sequence[Explanation]) -> Scale | None:

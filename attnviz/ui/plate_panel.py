@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, unknown
 from attnviz.figure import Figure
 from attnviz.methods import METHODS
 from attnviz.plates import beside, heads
@@ -75,6 +75,12 @@ def plate_of(stage: Stage, kind: str) -> Figure:
     if kind == "heads":
         with stage.computing("Computing the heads' maps …"):
             return heads(stage.record, query=stage.query).named(name)
+    if kind == "numbers":
+        return _numbers(stage)
+    raise unknown("figure", kind, KINDS)
+
+
+def _numbers(stage: Stage) -> MetricPlot:
     with stage.computing("Measuring the heads …"):
         metrics = stage.seen.metrics()
     chosen = st.pills(
@@ -89,7 +95,8 @@ def plate_of(stage: Stage, kind: str) -> Figure:
     )
     if not chosen:
         raise BadOption("Choose one number or more.")
-    return MetricPlot(metrics.named(name), tuple(each for each in metrics.about if each in chosen))
+    names = tuple(each for each in metrics.about if each in chosen)
+    return MetricPlot(metrics.named(stage.picture_name), names)
 
 
 def drawing_of_plate(look: Look, kind: str, scale: Scale | None = None) -> dict[str, Any]:
