@@ -25,7 +25,7 @@ from attnviz.plate_export import PLATE_KINDS
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
-from attnviz.usage import CommandParser
+from attnviz.usage import METHOD, MODEL, CommandParser
 
 EXAMPLES = """\
 examples:
@@ -102,8 +102,9 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
             add("--latex", metavar="FILE.tex", help=latex)
 
     add = parser.add_argument_group("the model").add_argument
-    words = "a timm name, digits, digits-fused-qkv, or %(default)s (the default)"
-    add("--model", default="dinov2-small", help=words)
+    words = f"a timm name, digits, digits-fused-qkv, or {MODEL} (the default)"
+    plate = command == plate_command.NAME  # which asks whether a flag came, and may be in vain
+    add("--model", default=None if plate else MODEL, help=words)
     add("--checkpoint", metavar="FILE", help="your own weights, a .safetensors file")
     add("--random", action="store_true", help="random weights: an untrained model")
     add("--seed", type=int, help="of the random weights (0)")
@@ -117,7 +118,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
 
     add = parser.add_argument_group("the method").add_argument
     methods = FILMED if filming else METHODS
-    add("--method", choices=methods, default="attention", help="(%(default)s)")
+    add("--method", choices=methods, default=None if plate else METHOD, help=f"({METHOD})")
     target = "what gradients are of: predicted, or a class by number or name"
     add("--target", metavar="CLASS", help=target)
     similar = "instead of a class, how alike: to cls, a patch ROW,COL, or another PICTURE"

@@ -21,6 +21,7 @@ from attnviz.plot_export import DEPTH_KINDS, MetricPlot
 from attnviz.record import AttentionRecord
 from attnviz.scale import SCALES
 from attnviz.tokens import Query
+from attnviz.usage import METHOD, MODEL
 from attnviz.venue import PlotPaper
 from attnviz.writing import checked_target
 
@@ -32,6 +33,21 @@ SHOWN = {
     "heads": "the map of every head, layers downwards and heads across",
     "metrics": "what heads do, in numbers, against depth",
 }
+
+_MAPS = ("methods", "models")
+_COLOURS = (*_MAPS, "heads")
+
+OF: Mapping[str, tuple[str, ...]] = {
+    **{show: (show,) for show in ("methods", "models", "metrics")},
+    "method": ("models",),
+    "model": ("methods", "heads", "metrics"),
+    **{name: _MAPS for method in METHODS.values() for name in method.options},
+    **dict.fromkeys(("target", "similar_to"), _MAPS),
+    **dict.fromkeys(("alpha", "interpolation", "mass", "original"), _MAPS),
+    **dict.fromkeys(("query", "colormap", "scale", "clip"), _COLOURS),
+    "letters": (*_MAPS, "metrics"),
+}
+"""Flag, by its option's name → what is shown where it changes something; others always do."""
 
 EXAMPLES = """\
 examples:
@@ -68,9 +84,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
     """Where it is written; what is wrong with that, or asked for in vain, is known before."""
-    for flag in ("methods", "models", "metrics"):
-        if getattr(given, flag) is not None and given.show != flag:
-            raise BadOption(f"--{flag} is of --show {flag}: leave it out of --show {given.show}.")
+    for name, shows in OF.items():
+        if getattr(given, name) is not None and given.show not in shows:
+            *most, last = shows
+            of = f"{', '.join(most)} or {last}" if most else last
+            raise BadOption(
+                f"--{name.replace('_', '-')} is of --show {of}: leave it out of --show"
+                f" {given.show}."
+            )
     for flag in ("methods", "models"):
         if given.show == flag and getattr(given, flag) is None:
             raise BadOption(f"--show {flag} needs --{flag} A,B: name those to be shown.")
@@ -90,7 +111,11 @@ def names_in(given: argparse.Namespace, flag: str) -> list[str]:
     Where that was not given: the one of `--method` or `--model`, or the entropy. Raises BadOption
     for none, and for one that is there twice.
     """
-    usual = {"methods": given.method, "models": given.model, "metrics": "entropy"}
+    usual = {
+        "methods": given.method or METHOD,
+        "models": given.model or MODEL,
+        "metrics": "entropy",
+    }
     if (text := getattr(given, flag, None)) is None:
         return [usual[flag]] if flag in usual else []
     names = [name.strip() for name in text.split(",") if name.strip()]

@@ -7,6 +7,9 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import NoReturn
 
+MODEL, METHOD = "dinov2-small", "attention"
+"""What a command takes where no other is named."""
+
 
 class CommandParser(ArgumentParser):
     """Reads a command's words; `prog` is the command as it is typed."""

@@ -275,6 +275,34 @@ def test_names_that_are_none_or_come_twice_are_refused(tmp_path, capsys, flag, n
     assert f"--{flag} {says}" in said and said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("show", "flags", "of"),
+    [
+        ("heads", ["--direction", "to"], "methods or models"),
+        ("heads", ["--layer", "1"], "methods or models"),
+        ("heads", ["--head", "2"], "methods or models"),
+        ("heads", ["--head-fusion", "max"], "methods or models"),
+        ("heads", ["--method", "attention"], "models"),
+        ("heads", ["--target", "predicted"], "methods or models"),
+        ("heads", ["--alpha", "0.3"], "methods or models"),
+        ("heads", ["--letters"], "methods, models or metrics"),
+        ("heads", ["--mass", "0.5"], "methods or models"),
+        ("metrics", ["--query", "1,2"], "methods, models or heads"),
+        ("metrics", ["--similar-to", "cls"], "methods or models"),
+        ("metrics", ["--layer", "0"], "methods or models"),
+        ("metrics", ["--alpha", "0.3"], "methods or models"),
+        ("methods", ["--methods", "rollout", "--method", "flow"], "models"),
+        ("models", ["--models", "digits", "--model", "digits"], "methods, heads or metrics"),
+    ],
+)
+def test_a_flag_of_another_plate_is_refused(tmp_path, capsys, show, flags, of):
+    words = ["plate", "cat.jpg", "-o", str(tmp_path / "a.pdf"), "--show", show, *flags]
+    assert main(words) == 2
+    flag = flags[-1] if flags[-1].startswith("--") else flags[-2]
+    said = capsys.readouterr().err
+    assert said == f"attnviz: {flag} is of --show {of}: leave it out of --show {show}.\n"
+
+
 # --- names in any letters ------------------------------------------------------------------------
 
 
