@@ -90,7 +90,7 @@ def overlay(
     patch are mixed as `legend.channels` says. Raises `UnknownName` and `BadOption` for options that
     don't exist.
     """
-    _require_alpha(alpha)
+    require_alpha(alpha)
     if interpolation not in INTERPOLATIONS:
         raise unknown("interpolation", interpolation, INTERPOLATIONS)
     paint = _painter(heat, colormap, scale, clip)
@@ -115,13 +115,14 @@ def cells(
     clip: float | None = None,
 ) -> Image.Image:
     """The map alone, one pixel a patch, in mode RGBA: as opaque as `alpha`, clear where blank."""
-    _require_alpha(alpha)
+    require_alpha(alpha)
     opaque = np.where(heat.filled, round(255 * alpha), 0).astype(np.uint8)
     colours = _painter(heat, colormap, scale, clip)(heat.values)
     return Image.fromarray(np.concatenate([colours, opaque[..., None]], axis=-1))
 
 
-def _require_alpha(alpha: float) -> None:
+def require_alpha(alpha: float) -> None:
+    """BadOption for what is no opacity."""
     if not within(alpha, 0.0, 1.0):
         raise BadOption(f"alpha is from 0 (picture alone) to 1 (colours alone); {alpha!r} came.")
 

@@ -55,6 +55,12 @@ class MassMask:
         return across + down
 
 
+def require_mass(threshold: float) -> None:
+    """BadOption for what is no share of a map's mass."""
+    if not (within(threshold, 0.0, 1.0) and threshold > 0):
+        raise BadOption(f"The mass to hold is above 0 and at most 1; {threshold!r} came.")
+
+
 def mass_mask(values: Float[np.ndarray, "row col *rest"], threshold: float = 0.6) -> MassMask:
     """The smallest set of patches, largest value first, whose share of the mass is `threshold`.
 
@@ -65,8 +71,7 @@ def mass_mask(values: Float[np.ndarray, "row col *rest"], threshold: float = 0.6
         BadOption: a threshold that is not above 0 and at most 1; values that are negative, not
             finite, all 0, or several a patch.
     """
-    if not (within(threshold, 0.0, 1.0) and threshold > 0):
-        raise BadOption(f"The mass to hold is above 0 and at most 1; {threshold!r} came.")
+    require_mass(threshold)
     exact = _checked(values)
     order = np.argsort(-exact.ravel(), kind="stable")
     held = np.cumsum(exact.ravel()[order])

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attnviz.board import Bar, Board, Panel
-from attnviz.colour import stretched
+from attnviz.colour import require_alpha, stretched
 from attnviz.heatmap import Heatmap
 from attnviz.legend import legend
-from attnviz.mass import MassMask, mass_mask
-from attnviz.scale import Scale
+from attnviz.mass import MassMask, mass_mask, require_mass
+from attnviz.scale import Scale, require_clip
 from attnviz.sheet import printable_facts, printed
 from attnviz.venue import COLUMN, check_size, width_of
 
@@ -46,9 +46,13 @@ class Paper:
     letters: bool = False
 
     def __post_init__(self) -> None:
-        """Settle the width, and check what `colour.overlay` and `mass_mask` don't."""
+        """Settle the width, and check all numbers before a map is there."""
         object.__setattr__(self, "width_mm", width_of(self.width_mm, self.venue, COLUMN))
         check_size(self.width_mm, self.dpi)
+        require_alpha(self.alpha)
+        require_clip(self.clip)
+        if self.mass is not None:
+            require_mass(self.mass)
 
     def mask(self, heat: Heatmap) -> MassMask | None:
         """What is outlined, if anything is."""

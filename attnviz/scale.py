@@ -66,8 +66,7 @@ def choose_scale(
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     words, ends = SCALES[scale]
-    if clip is not None and not (within(clip, 50.0, 100.0) and clip > 50):
-        raise BadOption(f"clip is a percentile above 50, at most 100, such as 99; {clip!r} came.")
+    require_clip(clip)
     low, high = float(values.min()), float(values.max())
     if high - low <= CONSTANT * max(abs(low), abs(high)):
         # Stretching a uniform map over the whole palette would draw its rounding errors.
@@ -76,6 +75,12 @@ def choose_scale(
         low, high = map(float, np.percentile(values.astype(np.float64), [100 - clip, clip]))
         words += f", clipped at percentiles {100 - clip:g} and {clip:g}"
     return Scale(*ends(low, high), words)
+
+
+def require_clip(clip: float | None) -> None:
+    """BadOption for what is no percentile to clip at."""
+    if clip is not None and not (within(clip, 50.0, 100.0) and clip > 50):
+        raise BadOption(f"clip is a percentile above 50, at most 100, such as 99; {clip!r} came.")
 
 
 def within(value: object, low: float, high: float) -> bool:

@@ -8,10 +8,11 @@ from operator import index
 import numpy as np
 
 from attnviz.board import Bar, Board, Panel, columns_for
+from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
 from attnviz.frames import Frames
 from attnviz.paper import ORIGINAL, notes_on
-from attnviz.scale import Scale, numbers, within
+from attnviz.scale import Scale, numbers, require_clip, within
 from attnviz.sheet import printable_facts, printed
 from attnviz.typeset import wrap
 from attnviz.venue import PAGE, check_size, width_of
@@ -47,9 +48,11 @@ class FilmPaper:
     caption: bool = True
 
     def __post_init__(self) -> None:
-        """Settle and check the sizes, and how long a layer stands."""
+        """Settle and check the sizes and the colours, and how long a layer stands."""
         object.__setattr__(self, "width_mm", width_of(self.width_mm, self.venue, PAGE))
         check_size(self.width_mm, self.dpi)
+        require_alpha(self.alpha)
+        require_clip(self.clip)
         if self.columns is not None:
             _whole("columns", self.columns, 1, 100)
         _whole("width_px", self.width_px, 160, 1600)

@@ -260,6 +260,36 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert picture.read_bytes() == before
 
 
+ALPHA = "alpha is from 0 (picture alone) to 1 (colours alone); nan came."
+CLIP = "clip is a percentile above 50, at most 100, such as 99; inf came."
+MASS = "The mass to hold is above 0 and at most 1; nan came."
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value", "says"),
+    [
+        ([], "--alpha", "nan", ALPHA),
+        ([], "--clip", "inf", CLIP),
+        ([], "--mass", "nan", MASS),
+        (["film"], "--alpha", "nan", ALPHA),
+        (["film"], "--clip", "inf", CLIP),
+        (["plate", "--show", "heads"], "--clip", "inf", CLIP),
+        (["plate", "--show", "methods", "--methods", "pca"], "--mass", "nan", MASS),
+        (["batch"], "--mass", "nan", MASS),
+    ],
+)
+def test_what_is_wrong_with_options_is_said_before_what_is_there(
+    picture, tmp_path, capsys, command, flag, value, says
+):
+    out = tmp_path / ("there" if command == ["batch"] else "there.pdf")
+    out.mkdir() if command == ["batch"] else out.touch()
+    place = out / "mine.txt" if out.is_dir() else out
+    place.write_text("mine")
+    assert main([*command, str(picture), "-o", str(out), *TINY, flag, value]) == 2
+    assert capsys.readouterr().err == f"attnviz: {says}\n"
+    assert place.read_text() == "mine"
+
+
 def test_help_tells_what_each_method_makes_of_an_option(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
