@@ -44,6 +44,8 @@ class MetricPlot:
             raise BadOption("A plot needs at least one metric; none came.")
         for name in self.names:
             self.metrics.describe(name)
+            if self.names.count(name) > 1:
+                raise BadOption(f"A plot shows each metric once; {name} came more than once.")
 
     @property
     def title(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from types import MappingProxyType
 from typing import Any
 
 Shape = Callable[[Any], bool]
@@ -72,12 +73,22 @@ def table(parts: Mapping[str, Shape]) -> Shape:
     )
 
 
-def named(shape: Shape, *, never: frozenset[str] = frozenset()) -> Shape:
-    """A table of any names but these, all to values of the same shape."""
+def distinct(shape: Shape) -> Shape:
+    """A list of that shape, of names, in which each is once."""
+    return lambda value: shape(value) and len(set(value)) == len(value)
+
+
+def named(
+    shape: Shape,
+    *,
+    never: frozenset[str] = frozenset(),
+    others: Mapping[str, Shape] = MappingProxyType({}),
+) -> Shape:
+    """A table of any names but these, all to values of the same shape, except those of `others`."""
     return lambda value: (
         isinstance(value, Mapping)
         and not never & value.keys()
-        and all(is_name(name) and shape(part) for name, part in value.items())
+        and all(is_name(name) and others.get(name, shape)(part) for name, part in value.items())
     )
 
 
@@ -85,7 +96,7 @@ is_name = text(NAME_LETTERS)
 is_words = text(WORDS_LETTERS)
 is_size = items(is_whole, 2, 2)
 is_query = either(is_name, is_size)
-is_plain = either(is_none, is_flag, is_number, is_name)
+is_plain = either(is_none, is_number, is_name)
 
 is_target = either(
     is_none,

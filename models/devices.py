@@ -18,7 +18,8 @@ def choose_device(name: str | torch.device | None = None) -> torch.device:
         return torch.device(usable[0])
     try:
         device = torch.device(name)
-        if device.type in usable:
+        one_too_many = device.type == "cpu" and device.index not in (None, 0)  # torch takes any
+        if device.type in usable and not one_too_many:
             torch.empty(1, device=device)  # a number, as in cuda:7, may still be one too many
             return device
     except (RuntimeError, TypeError, AssertionError):

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import weakref
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -23,11 +23,13 @@ from attnviz.__main__ import main
 from attnviz.again import again, options_from, options_of
 from attnviz.carried import carried
 from attnviz.errors import BadOption
+from attnviz.manifest_shape import FLAGS
 from attnviz.paper import Paper
 from attnviz.remake import read_manifest
 from attnviz.scale import Scale
 from attnviz.strip import FilmPaper
 from attnviz.trace import picture_sum, seal_of, versions, weights_sum
+from attnviz.venue import PlotPaper
 
 TINY = ["--model", "vit_tiny_patch16_224", "--random", "--size", "64x96", "--dpi", "80"]
 
@@ -178,11 +180,14 @@ FROM = (*SHOWN, "from")
         *(put("again", value) for value in (5, "x", [], {"maps": []})),
         *(put("again", "maps", value) for value in ({}, [], [5], None)),
         *(put("again", "options", value) for value in ([1], None, {"colormap": []}, {"kind": "x"},
-                                                      {"scale": {"low": "x"}})),
+                                                      {"scale": {"low": "x"}}, {"original": 3},
+                                                      {"letters": "yes"}, {"caption": "x"},
+                                                      {"letters": None}, {"columns": True},
+                                                      {"alpha": True}, {"dpi": False})),
         *(put(*SHOWN, "query", value) for value in (5, None, [1], ["a", "b"], [True, 1], [1e3, 2])),
         *(put(*SHOWN, "method", value) for value in ([], None, "x" * 256)),
         *(put(*SHOWN, "options", value) for value in (None, [], {"record": 1}, {"layer": [1]},
-                                                      {"layer": 10**30}, {"discard": float("nan")})),
+                                                      {"layer": 10**30}, {"layer": True}, {"discard": float("nan")})),
         *(put(*SHOWN, "picture", value) for value in (None, [], {"name": None, "sha256": []},
                                                       {"name": "a" * 200_000, "sha256": "0"},
                                                       {"name": "\ud800", "sha256": "0"})),
@@ -207,7 +212,8 @@ def test_a_sealed_manifest_of_other_types_is_none(folder, change):
 @pytest.mark.parametrize(("kind", "part"), [("row", "names"), ("metrics", "metrics")])
 def test_names_of_panels_are_a_list(folder, kind, part):
     said = json.loads((folder / "m.json").read_text("utf-8")) | {"kind": kind}
-    for names in (["entropy"], 5, [5], {"entropy": 1}, None):
+    twice = [["entropy", "entropy"], [], [f"m{number}" for number in range(101)]]
+    for names in (["entropy"], 5, [5], {"entropy": 1}, None, *(twice if kind == "metrics" else ())):
         said["again"][part] = names
         content = json.dumps({**said, "seal": seal_of(said)}).encode()
         if names == ["entropy"]:
@@ -215,6 +221,30 @@ def test_names_of_panels_are_a_list(folder, kind, part):
             continue
         with pytest.raises(BadOption, match="is no manifest"):
             read_manifest(content, "m.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (put("again", "options", {"alpha": None}), "alpha is from 0 (picture alone) to 1"),
+        (put("again", "options", {"alpha": "x"}), "alpha is from 0 (picture alone) to 1"),
+        (put("again", "options", {"clip": "x"}), "clip is a percentile above 50"),
+        (put("again", "options", {"mass": "x"}), "The mass to hold is above 0"),
+        (put("again", "options", {"width_mm": None}), "width_mm is from 50 to 400; None came"),
+        (put("again", "options", {"scale": None}), "There is no scale None"),
+        (put(*FROM, "device", "cpu:99"), "The device 'cpu:99' is not usable here."),
+    ],
+)
+def test_a_sealed_value_that_is_none_gets_its_own_sentence(folder, tmp_path, capsys, change, says):
+    name = edited(folder, "value.json", change, sealed=True)
+    assert replayed(folder, tmp_path / "out.pdf", "--nearly", manifest=name) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1 and not any(tmp_path.iterdir())
+
+
+def test_the_options_that_are_flags_are_those_of_all_papers():
+    papers = (Paper, FilmPaper, PlotPaper)
+    assert {f.name for paper in papers for f in fields(paper) if f.type == "bool"} == {*FLAGS}
 
 
 @pytest.mark.parametrize("written", [True, 1.0, "1" * 10_000, None])

@@ -134,9 +134,9 @@ def _count(name: str, value: Any) -> int:
 
 
 def _float(value: Any) -> float:
-    """A number, or NaN, which lies in no range, for what is none."""
+    """A number, or NaN, which lies in no range, for what is none, as text or True."""
     try:
-        return float(value)
+        return float("nan") if isinstance(value, str | bool) else float(value)
     except (TypeError, ValueError):
         return float("nan")
 
