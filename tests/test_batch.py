@@ -581,6 +581,10 @@ def test_names_say_what_is_written(tmp_path):
         kind_of("maps.csv", None)
     with pytest.raises(BadOption, match="leave --as out"):
         kind_of("maps.parquet", "pdf")
+    for name in (".parquet", "maps/.Parquet"):
+        with pytest.raises(BadOption, match="give the table a name"):
+            kind_of(name, None)
+    assert kind_of(".parquet/", None) == kind_of(".maps", None) == ".png"
 
 
 # ---- the command --------------------------------------------------------------------------------
@@ -610,6 +614,11 @@ def test_the_command(photos, tmp_path, capsys):
     [
         (["-o", "maps.csv"], "ends in .csv"),
         (["-o", "maps.parquet", "--alpha", "0.3"], "A table draws nothing: leave alpha out"),
+        (["-o", f"{'x' * 300}.parquet"], "x.parquet.journal beside it can't: File name too long."),
+        (["-o", f"{'x' * 245}.parquet"], "x.parquet.journal beside it can't: File name too long."),
+        (["-o", f"{'x' * 300}/maps.parquet"], "File name too long. Give another output."),
+        (["-o", f"{'x' * 300}"], "File name too long."),
+        (["-o", ".parquet"], "give the table a name"),
         (["-o", "maps", "--dpi", "0"], "dpi"),
         (["-o", "maps", "--head-metrics"], "columns of a table"),
         (["-o", "maps", "--together", "0"], "At least 1 picture"),

@@ -30,6 +30,9 @@ JOURNAL = "batch.journal"
 LIST = "pictures.csv"
 """In a folder of figures: which figure is of which picture."""
 
+TABLE = ".parquet"
+"""What a table's name ends in."""
+
 GROUP = 1024
 """Rows of a table that are written at once, and read back at once."""
 
@@ -80,7 +83,12 @@ def kind_of(path: str, figures: str | None) -> str:
     """
     suffix = Path(path).suffix.lower()
     folder = path.endswith(os.sep) or os.path.isdir(path) or not suffix
-    if not folder and suffix == ".parquet":
+    if not (path.endswith(os.sep) or os.path.isdir(path)) and Path(path).name.lower() == TABLE:
+        raise BadOption(
+            f"{path!r} is a suffix alone: give the table a name, as maps{TABLE} (a folder of that"
+            f" name ends in {os.sep})."
+        )
+    if not folder and suffix == TABLE:
         if figures is not None:
             raise BadOption(f"{path} is a table, and has no figures: leave --as out.")
         return suffix
@@ -172,12 +180,20 @@ class Table:
         self._half = path.with_name(f".{path.name}.part")
 
     def prepare(self) -> None:
-        """See that the table's name is free, or its own."""
-        if "\0" in str(self.path) or not self.path.parent.is_dir():
+        """See that the table's name is free, or its own, and that its journal can have one too."""
+        try:
+            there = "\0" not in str(self.path) and self.path.parent.is_dir()
+            begun, taken = there and self.journal.exists(), there and self.path.exists()
+        except OSError as error:
+            raise BadOption(
+                f"{self.path} can't be written, or {self.journal.name} beside it can't:"
+                f" {_reason(error)}. Give another output."
+            ) from error
+        if not there:
             raise BadOption(
                 f"{str(self.path)!r} can't be written: there is no such folder. Make it first."
             )
-        if not self.journal.exists() and self.path.exists():
+        if not begun and taken:
             raise BadOption(
                 f"{self.path} exists, and beside it is no {self.journal.name} that a batch could go"
                 " on from. Give another output, or remove the file."
