@@ -3,8 +3,10 @@
 import os
 import re
 import socket
+import sys
 from dataclasses import fields
 from pathlib import Path
+from subprocess import run
 
 import pytest
 from page_visit import calm, stand_ins, visit
@@ -12,7 +14,7 @@ from page_visit import calm, stand_ins, visit
 from attnviz.errors import BadOption, UnknownName
 from attnviz.ui import cache, offered
 from attnviz.ui.__main__ import require_place
-from attnviz.ui.settings import Settings, settings, table, variable
+from attnviz.ui.settings import ELSEWHERE, Settings, settings, table, unread, variable
 
 DEPLOY = Path(__file__).parents[1] / "docs" / "deploy.md"
 
@@ -75,6 +77,41 @@ def test_a_bad_value_is_refused_by_a_sentence(name):
     with pytest.raises(BadOption) as refused:
         Settings.read({f"ATTNVIZ_{name}": text})
     assert str(refused.value) == f"ATTNVIZ_{name}={text}: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ATTNVIZ_QUEU": "3"}, "Nobody reads ATTNVIZ_QUEU. Did you mean ATTNVIZ_QUEUE?"),
+        ({"attnviz_port": "80"}, "Nobody reads attnviz_port. Did you mean ATTNVIZ_PORT?"),
+        (
+            {"ATTNVIZ_Z": "1", "ATTNVIZ_COLOUR": "red"},
+            "Nobody reads ATTNVIZ_COLOUR, ATTNVIZ_Z. docs/deploy.md has all that are read.",
+        ),
+        ({"ATTNVIZ_QUEUE": "3", "ATTNVIZ_QUEU": " ", "QUEU": "3", "ATTNVIZ_CHROMIUM": "x"}, ""),
+    ],
+)
+def test_a_variable_that_nobody_reads_is_named(given, said):
+    assert unread(given) == said
+
+
+def test_the_page_says_so_on_standard_error_and_goes_on_to_its_settings():
+    given = {**os.environ, "ATTNVIZ_QUEU": "3", "ATTNVIZ_PORT": "x"}
+    words = [sys.executable, "-m", "attnviz.ui"]
+    ended = run(words, cwd=DEPLOY.parents[1], env=given, capture_output=True, text=True)
+    queue, port = ended.stderr.splitlines()
+    assert "Nobody reads ATTNVIZ_QUEU." in queue and "ATTNVIZ_PORT=x" in port
+    assert ended.returncode == 2
+
+
+def test_every_variable_that_is_read_elsewhere_is_known():
+    root, found = DEPLOY.parents[1], set()
+    places = ["Makefile", "Dockerfile", "deploy", "scripts", "tests/browser", "tests/conftest.py"]
+    for place in places:
+        within = [each for each in (root / place).rglob("*") if each.is_file()]
+        for file in within or [root / place]:
+            found |= set(re.findall(r"ATTNVIZ_[A-Z_]+[A-Z]", file.read_text(errors="replace")))
+    assert found - {variable(each) for each in fields(Settings)} == ELSEWHERE
 
 
 def test_no_name_at_all_offers_not_all_models():

@@ -14,7 +14,8 @@ from streamlit import net_util
 from streamlit.web import bootstrap
 
 from attnviz.errors import AttnVizError
-from attnviz.ui.settings import Settings, settings
+from attnviz.ui.downloads import keep_downloads
+from attnviz.ui.settings import Settings, settings, unread
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -24,6 +25,8 @@ LAST = 5.0
 
 def main() -> int:
     """Serve the page until the process is told to end; 2 where a setting is wrong."""
+    if lost := unread(os.environ):
+        print(f"attnviz: {lost}", file=sys.stderr)
     try:
         host = settings()
         _prepare(host)
@@ -57,6 +60,7 @@ def flags_of(host: Settings) -> dict[str, Any]:
 
 def _prepare(host: Settings) -> None:
     require_place(host)
+    keep_downloads()
     if not host.downloads:
         os.environ["HF_HUB_OFFLINE"] = "1"
     # Asked by a page of a foreign origin, Streamlit looks up its own address on the internet, and

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,12 @@ from attnviz.errors import BadOption
 from attnviz.images.limits import MAX_FILE
 
 PREFIX = "ATTNVIZ_"
+
+ELSEWHERE = frozenset(
+    PREFIX + name
+    for name in ("CHROMIUM", "LIMIT", "LISTEN", "PICTURES", "PUBLISH", "REPLICAS", "REQUIRE_ALL")
+)
+"""Variables that not the page reads, but its tests, its proxy or `deploy/compose.yaml`."""
 
 LARGEST_UPLOAD = MAX_FILE // 2**20
 """Megabytes of the largest file that is ever opened."""
@@ -184,6 +191,27 @@ class Settings:
 def variable(setting: Field[Any]) -> str:
     """The environment variable of a field."""
     return PREFIX + setting.name.upper()
+
+
+def unread(environment: Mapping[str, str]) -> str:
+    """A sentence on the variables after ATTNVIZ_ that nobody reads; empty where there are none."""
+    names = [each.name for each in fields(Settings)]
+    known = ELSEWHERE | {variable(each) for each in fields(Settings)}
+    lost = [
+        name
+        for name, text in sorted(environment.items())
+        if name.upper().startswith(PREFIX) and text.strip() and name not in known
+    ]
+    if not lost:
+        return ""
+    bare = [name[len(PREFIX) :].lower() for name in lost]
+    meant = [near for name in bare for near in get_close_matches(name, names, 1)]
+    hint = (
+        f"Did you mean {', '.join(PREFIX + name.upper() for name in meant)}?"
+        if meant
+        else "docs/deploy.md has all that are read."
+    )
+    return f"Nobody reads {', '.join(lost)}. {hint}"
 
 
 @cache
