@@ -147,7 +147,9 @@ class _Maker:
         origin, sum_ = shown["from"], shown["picture"]["sha256"]
         key = json.dumps([origin, sum_], sort_keys=True)
         if key not in self.records:
-            image, vit = self._picture(sum_, "the figure's picture"), self._model(origin)
+            named = "" if (name := _name(shown)) is None else f", {name}"
+            image = self._picture(sum_, f"the figure's picture{named}")
+            vit = self._model(origin)
             how = {"fit": origin["fit"], "keep": origin["keep"]}
             target = self._target(origin["target"], vit, how)
             self.records[key] = observe(vit, image, target=target, **how)
@@ -179,6 +181,6 @@ class _Maker:
         if wanted not in self.pictures:
             raise BadOption(
                 f"None of the pictures that came is {what}: it has changed since, or is another"
-                " one. Give the picture as it was."
+                " one. Give the picture as it was; of a figure of several, all of them."
             )
         return self.pictures[wanted]
