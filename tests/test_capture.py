@@ -175,6 +175,7 @@ def test_progress_counts_the_layers():
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
+@pytest.mark.long
 def test_eight_threads_on_one_model_get_their_own_maps():
     vit = small_vit()
     expected = [

@@ -81,6 +81,7 @@ def test_a_pick_on_either_side_asks_on_both(compare):
     assert bars.nth(0).get_attribute("alt") == bars.nth(1).get_attribute("alt")
 
 
+@pytest.mark.long
 def test_another_resolution_another_model_and_another_query(compare):
     page = compare()
     compare_with(page, "Another resolution")
@@ -101,6 +102,7 @@ def test_another_resolution_another_model_and_another_query(compare):
     chosen(page, "compare-here", (5, 8))
 
 
+@pytest.mark.long
 def test_a_model_out_of_reach_costs_the_first_side_nothing(compare):
     page = compare()
     compare_with(page, "Another model")
@@ -115,6 +117,7 @@ def test_a_model_out_of_reach_costs_the_first_side_nothing(compare):
     chosen(page, "compare-here", (1, 2))
 
 
+@pytest.mark.long
 def test_patches_that_are_alike_in_two_pictures_of_ones_own(compare):
     page = compare()
     upload(page, "green.png", png((280, 140)))
@@ -141,6 +144,7 @@ def test_patches_that_are_alike_in_two_pictures_of_ones_own(compare):
     expect(page.get_by_text("Pairs that agree both ways, by their numbers")).to_be_visible()
 
 
+@pytest.mark.long
 def test_on_a_phone_the_two_stand_below_each_other(compare):
     page = compare(**PHONE)
     assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") == 390

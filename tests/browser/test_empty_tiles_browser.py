@@ -15,6 +15,8 @@ from scripts.page_server import settle
 
 pytest_plugins = ["visits"]  # its fixtures
 
+pytestmark = pytest.mark.long
+
 QUERY = "?model=swin_tiny_patch4_window7_224.ms_in1k&random=1&view=heads&layer=11&head=20"
 HEADS = [3] * 2 + [6] * 2 + [12] * 6 + [24] * 2
 """Of each layer, as its paper says."""

@@ -153,7 +153,14 @@ def looked(server, browser):
     context.close()
 
 
-@pytest.mark.parametrize("look", LOOKS)
+IN_SHORT = ("cut", "one head")
+"""The others take their turn where there is time."""
+
+
+@pytest.mark.parametrize(
+    "look",
+    [pytest.param(each, marks=[] if each in IN_SHORT else pytest.mark.long) for each in LOOKS],
+)
 def test_however_it_is_drawn_both_are_alike(looked, look):
     """Each look stays for those after it, so that they meet each other as well."""
     page = looked
@@ -333,6 +340,7 @@ def test_under_an_open_page_no_old_map_is_drawn_over_a_new_picture_or_model(visi
     assert page.evaluate("window.wrong") == []
 
 
+@pytest.mark.long
 def test_what_is_of_another_picture_layer_or_head_is_not_drawn_over(visit):
     """As in the moment in which the one picture is new and the other not yet."""
     page = visit()
@@ -351,6 +359,7 @@ def test_what_is_of_another_picture_layer_or_head_is_not_drawn_over(visit):
     point(page, "patches", (12, 17))
 
 
+@pytest.mark.long
 def test_a_method_without_a_live_map_says_the_value_only(visit):
     page = visit()
     ready(page)

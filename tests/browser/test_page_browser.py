@@ -130,6 +130,7 @@ def test_the_last_of_quick_picks_counts(visit):
     expect(column).to_be_focused()
 
 
+@pytest.mark.long
 def test_rollout_after_attention(visit):
     page = visit()
     first = source(page, "map")
@@ -280,6 +281,7 @@ def test_a_pass_shows_its_progress_and_can_be_stopped(visit):
     assert grid_of(page) == (6, 9)
 
 
+@pytest.mark.long
 def test_a_flow_shows_its_progress_and_can_be_stopped(visit):
     page = visit()
     page.get_by_text("Attention flow", exact=True).click()
@@ -312,6 +314,7 @@ def test_tabs_do_not_mix(visit):
     heading(other, "What the class token attends to")
 
 
+@pytest.mark.long
 def test_the_chart_draws_without_the_network(visit):
     page = visit()
     page.get_by_text("Chart with values", exact=True).click()
@@ -346,6 +349,7 @@ def test_a_phone_has_it_all_in_one_column(visit):
     settle(page)
 
 
+@pytest.mark.long
 def test_the_dark_theme_is_dark_throughout(visit):
     page = visit(viewport={"width": 1280, "height": 900}, color_scheme="dark")
     luminance = page.evaluate(

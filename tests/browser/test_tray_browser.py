@@ -80,6 +80,7 @@ def test_of_several_files_the_good_ones_are_kept_shown_and_removed(coarse):
     caption(page, "blue.png, 280 × 142 pixels")
 
 
+@pytest.mark.long
 def test_files_that_follow_each_other_at_once_are_all_kept(coarse):
     page = coarse
     for number in range(4):  # each while the run for the one before is on its way
@@ -90,6 +91,7 @@ def test_files_that_follow_each_other_at_once_are_all_kept(coarse):
     expect(rows(page)).to_have_count(4)
 
 
+@pytest.mark.long
 def test_one_that_is_too_large_costs_those_that_came_with_it_nothing(coarse):
     page = coarse
     drop(page, {"red.png": png((280, 140), "red"), "huge.png": None})
@@ -102,6 +104,7 @@ def test_one_that_is_too_large_costs_those_that_came_with_it_nothing(coarse):
     expect(said(page)).to_have_count(0)
 
 
+@pytest.mark.long
 def test_more_than_the_tray_holds_do_not_come_in_at_once(coarse):
     page = coarse
     drop(page, {f"{n}.png": png((28 + n, 28)) for n in range(MOST + 2)})
