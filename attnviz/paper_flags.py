@@ -7,28 +7,9 @@ from typing import Any
 
 from attnviz.colour import COLORMAPS
 from attnviz.errors import BadOption
-from attnviz.export import LEVELS, MASK
 from attnviz.heatmap import INTERPOLATIONS
+from attnviz.used import USED
 from attnviz.venue import VENUES
-
-_COLOURS = frozenset({"alpha", "colormap", "scale", "clip", "interpolation", "caption"})
-_PRINTED = _COLOURS | {"mass", "venue", "width_mm", "dpi", "original", "letters", "columns"}
-_MOVING = _COLOURS | {"width_px", "seconds"}
-_BARE: frozenset[str] = frozenset()
-
-USED: Mapping[str, frozenset[str]] = {
-    ".png": _PRINTED,
-    ".svg": _PRINTED,
-    ".pdf": _PRINTED,
-    ".zip": _PRINTED,  # which holds printed ones too, and none that moves
-    ".gif": _MOVING,
-    ".webp": _MOVING,
-    ".npz": _BARE,
-    ".csv": _BARE,
-    LEVELS: _BARE,
-    MASK: frozenset({"mass"}),
-}
-"""Suffix → the options of a drawing that change such a file."""
 
 
 def require_used(kind: str, drawing: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from attnviz.recipe import Recipe
 from attnviz.scale import Scale
+from attnviz.used import EVERY, used_by
 
 WIDTH = 88
 """A call longer than this has an argument a line."""
@@ -37,10 +38,14 @@ def command_of(recipe: Recipe, output: str | None = None) -> str | None:
         words = [*_words("film", recipe), "-o", '"head-$head.npz"', "--head", '"$head"']
         return f"for head in {numbers}; do {' '.join(words)}; done"
     name = recipe.kind if recipe.kind in ("film", "faithfulness") else None
-    words = [*_words(name, recipe), "-o", shlex.quote(output or MAKES[recipe.kind])]
+    output = output or MAKES[recipe.kind]
+    words = [*_words(name, recipe), "-o", shlex.quote(output)]
     flags = {"method": recipe.method} if recipe.method != "attention" else {}
     flags |= {**recipe.options, **_renamed(recipe.extra)}
-    flags |= {} if recipe.kind == "faithfulness" else recipe.drawing
+    if recipe.kind != "faithfulness":
+        flags |= recipe.drawing
+        vain = EVERY - used_by(output)
+        flags = {flag: value for flag, value in flags.items() if flag not in vain}
     scale = flags.get("scale")
     if isinstance(scale, Scale):
         del flags["scale"]

@@ -20,9 +20,9 @@ from attnviz.export import KINDS, kinds_for, render, save
 from attnviz.figure import KINDS as ALL_KINDS
 from attnviz.figure import kinds_of
 from attnviz.paper import Paper
-from attnviz.paper_flags import USED
 from attnviz.samples import sample_path
 from attnviz.strip import FilmPaper
+from attnviz.used import USED
 from attnviz.writing import kind_of
 from tests.test_export import SMALL, heat
 

@@ -33,7 +33,10 @@ def show_code(*recipes: Recipe) -> None:
         for recipe in recipes:
             st.code(python_of(recipe), language="python", wrap_lines=True)
         if commands := [command for each in recipes if (command := command_of(each)) is not None]:
-            st.caption("Or on the command line; a file that ends in .npz holds the numbers:")
+            st.caption(
+                "Or on the command line. For the numbers let the file end in .npz, and leave out"
+                " how it is drawn:"
+            )
             st.code("\n".join(commands), language="bash", wrap_lines=True)
 
 
