@@ -160,16 +160,12 @@ def test_a_host_may_have_a_line_on_the_page(monkeypatch):
         assert "0 waiting" in line and "refused" in line and "GB kept of passes." in line
 
 
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [
-        ("999.1.1.1", "Name or service not known"),  # no address at all
-        ("192.0.2.1", "Cannot assign requested address"),  # one that documents use, and no machine
-    ],
-)
-def test_where_nothing_can_listen_the_start_ends_with_a_sentence(address, why):
-    said = f"ATTNVIZ_ADDRESS={address}, ATTNVIZ_PORT=8501: nothing can listen there ({why})."
-    with pytest.raises(OSError, match=f"^{re.escape(said)}$"):
+def test_where_nothing_can_listen_the_start_ends_with_a_sentence():
+    address = "192.0.2.1"  # one that documents use, and no machine
+    said = f"ATTNVIZ_ADDRESS={address}, ATTNVIZ_PORT=8501: nothing can listen there"
+    with pytest.raises(
+        OSError, match=rf"^{re.escape(said)} \(Cannot assign requested address\)\.$"
+    ):
         require_place(Settings(address=address))
 
 
