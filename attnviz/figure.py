@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -42,60 +42,92 @@ KINDS = tuple(
 """All suffixes of files that some figure can be."""
 
 
+@dataclass(frozen=True)
+class _Printing:
+    """How figures of one type become files; each function takes the figure first."""
+
+    paper: type[Paper] | type[FilmPaper] | type[PlotPaper]
+    """Their options."""
+    kinds: Callable[[Any], Iterable[str]]
+    render: Callable[..., bytes]
+    """Of the figure, a suffix and the options by name."""
+    stem: Callable[[Any], str]
+    manifest: Callable[[Any, Any], dict[str, Any]]
+    """Of the figure and its `paper`."""
+    keys: Callable[[Any], Iterable[str]]
+    """Of BibTeX entries."""
+
+
+def _keys(heats: Iterable[Heatmap]) -> list[str]:
+    return keys_of(dict.fromkeys(heat.method for heat in heats if heat.method))
+
+
+_PLATE = (plate_export.kinds_for, plate_export.render_plate, plate_export.plate_stem)
+
+_PRINTING: Mapping[type[Any], _Printing] = {
+    Heatmap: _Printing(
+        Paper,
+        export.kinds_for,
+        export.render,
+        export.file_stem,
+        export.manifest,
+        lambda heat: _keys([heat]),
+    ),
+    Frames: _Printing(
+        FilmPaper,
+        lambda film: film_export.FILM_KINDS,
+        film_export.render_film,
+        film_export.film_stem,
+        film_export.manifest,
+        lambda film: _keys(film.maps.values()),
+    ),
+    Row: _Printing(Paper, *_PLATE, plate_export.manifest_of, lambda row: _keys(row.heats)),
+    HeadMaps: _Printing(
+        Paper, *_PLATE, plate_export.manifest_of, lambda heads: keys_of(["attention"])
+    ),
+    MetricPlot: _Printing(
+        PlotPaper,
+        lambda plot: plot_export.DEPTH_KINDS,
+        lambda plot, kind, **options: plot_export.render_depth(
+            plot.metrics, plot.names, kind, **options
+        ),
+        lambda plot: plot_export.depth_stem(plot.metrics, *plot.names),
+        plot_export.depth_manifest,
+        lambda plot: METRICS_CITED,
+    ),
+}
+
+
+def _printing(figure: Figure) -> _Printing:
+    for kind, printing in _PRINTING.items():
+        if isinstance(figure, kind):
+            return printing
+    raise unknown("figure", type(figure).__name__, ("map", "film", "row", "heads", "metrics"))
+
+
 def kinds_of(figure: Figure) -> tuple[str, ...]:
     """The suffixes of files that it can be."""
-    if isinstance(figure, Heatmap):
-        return export.kinds_for(figure)
-    if isinstance(figure, Frames):
-        return tuple(film_export.FILM_KINDS)
-    if isinstance(figure, MetricPlot):
-        return plot_export.DEPTH_KINDS
-    return plate_export.kinds_for(figure)
+    return tuple(_printing(figure).kinds(figure))
 
 
 def paper_of(figure: Figure, options: Mapping[str, Any]) -> Paper | FilmPaper | PlotPaper:
     """The options as one record, of the kind that such a figure has."""
-    if isinstance(figure, Frames):
-        return chosen_options(FilmPaper, options)
-    if isinstance(figure, MetricPlot):
-        return chosen_options(PlotPaper, options)
-    return chosen_options(Paper, options)
+    return chosen_options(_printing(figure).paper, options)
 
 
 def render(figure: Figure, kind: str, **options: Any) -> bytes:
     """The bytes of its file; `kind` is a suffix of `kinds_of`."""
-    if isinstance(figure, Heatmap):
-        return export.render(figure, kind, **options)
-    if isinstance(figure, Frames):
-        return film_export.render_film(figure, kind, **options)
-    if isinstance(figure, MetricPlot):
-        return plot_export.render_depth(figure.metrics, figure.names, kind, **options)
-    return plate_export.render_plate(figure, kind, **options)
+    return _printing(figure).render(figure, kind, **options)
 
 
 def stem(figure: Figure) -> str:
     """A file name without suffix that says what is in it."""
-    if isinstance(figure, Heatmap):
-        return export.file_stem(figure)
-    if isinstance(figure, Frames):
-        return film_export.film_stem(figure)
-    if isinstance(figure, MetricPlot):
-        return plot_export.depth_stem(figure.metrics, *figure.names)
-    return plate_export.plate_stem(figure)
+    return _printing(figure).stem(figure)
 
 
 def manifest(figure: Figure, **options: Any) -> dict[str, Any]:
     """What its files say of themselves, as plain values without their seal."""
-    paper = paper_of(figure, options)
-    if isinstance(figure, Heatmap) and isinstance(paper, Paper):
-        return export.manifest(figure, paper)
-    if isinstance(figure, Frames) and isinstance(paper, FilmPaper):
-        return film_export.manifest(figure, paper)
-    if isinstance(figure, MetricPlot) and isinstance(paper, PlotPaper):
-        return plot_export.depth_manifest(figure, paper)
-    if isinstance(figure, Row | HeadMaps) and isinstance(paper, Paper):
-        return plate_export.manifest_of(figure, paper)
-    raise unknown("figure", type(figure).__name__, ("map", "film", "row", "heads", "metrics"))
+    return _printing(figure).manifest(figure, paper_of(figure, options))
 
 
 def manifest_json(figure: Figure, kind: str, content: bytes, **options: Any) -> str:
@@ -107,17 +139,7 @@ def manifest_json(figure: Figure, kind: str, content: bytes, **options: Any) -> 
 
 def keys(figure: Figure) -> list[str]:
     """BibTeX keys of the papers that its methods are from."""
-    if isinstance(figure, MetricPlot):
-        return list(METRICS_CITED)
-    if isinstance(figure, HeadMaps):
-        return keys_of(["attention"])
-    heats = {
-        Heatmap: lambda each: [each],
-        Frames: lambda each: [*each.maps.values()],
-        Row: lambda each: [*each.heats],
-    }
-    (found,) = [make(figure) for kind, make in heats.items() if isinstance(figure, kind)]
-    return keys_of(dict.fromkeys(heat.method for heat in found if heat.method))
+    return list(_printing(figure).keys(figure))
 
 
 @dataclass(frozen=True)
@@ -170,12 +192,8 @@ def latex(figure: Figure, name: str, **options: Any) -> str:
 
 def _said(figure: Figure) -> list[str]:
     """Title, facts and notes in words."""
-    if isinstance(figure, MetricPlot):
-        title, facts, notes = figure.title, figure.metrics.facts, figure.metrics.notes
-    else:
-        title, facts, notes = figure.title, figure.facts, figure.notes
     beside = [figure.beside] if isinstance(figure, Row) and figure.beside else []
-    return [*beside, *said(title, facts), *notes]
+    return [*beside, *said(figure.title, figure.facts), *figure.notes]
 
 
 def references(figure: Figure) -> str:

@@ -20,6 +20,7 @@ from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.explanation import WIDE
 from attnviz.export import RENDERERS, chosen_options, stem_of
+from attnviz.facts import Facts
 from attnviz.metrics import HeadMetrics
 from attnviz.trace import text_of
 from attnviz.venue import PlotPaper
@@ -56,6 +57,11 @@ class MetricPlot:
     def summary(self) -> str:
         """What it shows in one line."""
         return self.metrics.caption(*self.names)[0]
+
+    @property
+    def facts(self) -> Facts:
+        """What is true of all of it."""
+        return self.metrics.facts
 
     @property
     def notes(self) -> tuple[str, ...]:

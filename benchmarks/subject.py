@@ -16,6 +16,7 @@ from torch import Tensor
 
 import models
 from attnviz.samples import open_sample
+from models import dinov2_small
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,10 @@ class Subject:
     tensor: Tensor
 
     @classmethod
-    def load(cls) -> Subject:
-        """DINOv2 ViT-S/14 at 518 px, and the cat cropped to a square."""
-        vit, image = models.load(device="cpu"), open_sample("cat")
+    def load(cls, name: str = dinov2_small.NAME, *, pretrained: bool = True) -> Subject:
+        """A model, DINOv2 ViT-S/14 at 518 px if left out, and the cat cropped to a square."""
+        vit = models.load(name, pretrained=pretrained, device="cpu")
+        image = open_sample("cat")
         assert isinstance(vit, models.TimmViT)
         return cls(vit, image, vit.view(image, "crop").tensor)
 

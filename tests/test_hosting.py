@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from benchmarks.load import crowd, lone, wrong
+from benchmarks.visitors import crowd, lone, wrong
 from scripts.page_client import Visitor, WidgetState
 from scripts.page_server import free_port, hosting
 
