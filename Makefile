@@ -17,7 +17,10 @@ DEV_REQS   := $(RUN_REQS) requirements-cluster.txt requirements-dev.txt
 DEV_READY  := $(VENV)/.dev-$(call sum,$(DEV_REQS))
 BENCH_READY := $(VENV)/.bench-$(call sum,$(DEV_REQS) requirements-bench.txt)
 IMAGE_REQS := requirements.lock requirements-torch.lock requirements-weights.txt
-# Modules are compiled when they are first imported: all 23 000 at once would take minutes.
+# Modules are compiled when they are first imported: all 23 000 at once would take minutes. What is
+# compiled is kept, whatever the surroundings say: else each program that a test starts would compile
+# torch and all the others anew.
+export PYTHONDONTWRITEBYTECODE =
 PIP        := $(BIN)/python -m pip --disable-pip-version-check install --no-compile
 
 # The browser of the page's tests and pictures: one that is there, else Playwright's own.
