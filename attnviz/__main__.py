@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from attnviz import (
     film_command,
     film_export,
     plate_command,
+    plot_export,
 )
 from attnviz.arguments import (
     DRAWING,
@@ -163,9 +164,15 @@ def _planned(given: argparse.Namespace, command: str | None, drawing: dict[str, 
         return output
     if command == plate_command.NAME:
         return plate_command.plan(given, drawing)
-    plan = film_export.plan_film if command == film_command.NAME else export.plan
-    output, _ = plan(given.output, **drawing)
+    output, _ = _PLANS.get(command, export.plan)(given.output, **drawing)
     return output
+
+
+_PLANS: Mapping[str | None, Callable[..., tuple[Path, object]]] = {
+    film_command.NAME: film_export.plan_film,
+    faithfulness_command.NAME: plot_export.plan_curves,
+}
+"""Command → where and how its figure would be written, where that is no single map."""
 
 
 def _require_place(place: Path, given: argparse.Namespace) -> None:

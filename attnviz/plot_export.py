@@ -163,9 +163,17 @@ def save_curves(
 
     Raises `BadOption` as `save` does.
     """
-    target = checked_target(path, RENDERERS, overwrite)
+    target, _ = plan_curves(path, overwrite=overwrite, **options)
     content = render_curves(curves, kind_of(target, RENDERERS), **options)
     return write_whole(target, content, overwrite=overwrite)
+
+
+def plan_curves(
+    path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
+) -> tuple[Path, PlotPaper]:
+    """Where and how `save_curves` would write; what is wrong with that is known before a test."""
+    paper = chosen_options(PlotPaper, options)
+    return checked_target(path, RENDERERS, overwrite), paper
 
 
 def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:
