@@ -326,6 +326,20 @@ def test_a_figure_that_is_gone_is_made_again(photos, tmp_path):
     assert lost.read_bytes() == content
 
 
+def test_a_figure_that_is_gone_with_its_picture_leaves_the_list(photos, tmp_path):
+    """Nothing is done and no picture is another one, and yet the list would name it."""
+    folder, request = tmp_path / "maps", request_of(tmp_path / "maps", figures="npz")
+    names = [str(photos / "0.png"), str(photos / "1.png")]
+    run(names, output_of(folder, request), request, load)
+    lost = folder / figure_name(names[0], ".npz")
+    lost.unlink()
+    (photos / "0.png").unlink()
+    report = run(names, output_of(folder, request), request, load)
+    assert (report.done, report.changed, [*report.failed]) == (0, [], [names[0]])
+    listed = (folder / LIST).read_text()
+    assert names[1] in listed and names[0] not in listed and lost.name not in listed
+
+
 @pytest.mark.parametrize(("name", "kept"), [("maps.parquet", "row"), ("maps", "figure")])
 def test_what_was_not_asked_for_stays_and_is_counted(photos, tmp_path, capsys, name, kept):
     """A picture that is gone keeps its result, whether a folder or a list names the others."""

@@ -70,20 +70,21 @@ def run(
         with Journal(output.journal, request.identity()) as journal:
             output.require_own()
             there = _Index.read(journal)
+            known = len(there.places)
             done = there.still(names, output, report)
             report.before, report.others = len(done), len(there.places.keys() - set(names))
             if len(done) < len(names):
 
                 def keep(result: Result) -> None:
-                    known = {"picture": result.name, "sha256": result.sha256}
-                    kept = known | {"stamp": result.stamp} | output.keep(result)
+                    named = {"picture": result.name, "sha256": result.sha256}
+                    kept = named | {"stamp": result.stamp} | output.keep(result)
                     there.places[result.name] = journal.append(kept)
 
                 results = engine(load, request, parts_of(names, request.part, done))
                 _follow(results, keep, Bar(len(names) - len(done)), report)
             for name in set(report.changed) & report.failed.keys():
                 output.drop(name)
-            changed = report.done > 0 or len(report.changed) > 0
+            changed = report.done > 0 or len(there.places) < known
             if there.places or changed:
                 output.finish(journal, there.places, changed=changed)
     finally:
