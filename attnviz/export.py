@@ -17,6 +17,7 @@ import numpy as np
 from attnviz.again import again
 from attnviz.colour import mask_image
 from attnviz.errors import BadOption, unknown
+from attnviz.facts import chosen_words
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.levels import render_cells, render_levels
@@ -86,16 +87,6 @@ def file_stem(heat: Heatmap) -> str:
     """A file name without suffix: picture, model, method, what was chosen, query and target."""
     picture = Path(heat.fact("picture") or "").stem
     return stem_of([picture, heat.fact("model"), heat.title, *chosen_words(heat.fact)])
-
-
-def chosen_words(fact: Callable[[str], str | None]) -> list[str]:
-    """What was chosen, as a file's name says it, of the facts that there are."""
-    words = []
-    for name in ("layer", "head", "component", "query", "target"):
-        if value := fact(name):
-            value = value.partition(" (")[0] if name == "layer" else value  # not of how many
-            words.append(value if value.startswith(name) else f"{name} {value}")
-    return words
 
 
 def stem_of(words: Iterable[str | None]) -> str:

@@ -1,8 +1,8 @@
-"""Facts as captions say them: what was chosen to get a figure, in one line."""
+"""Facts as captions and names say them: what was chosen to get a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 Facts = tuple[tuple[str, str], ...]
 """(name, value), in words and in order."""
@@ -12,6 +12,12 @@ NAME = 255
 
 UNSAID = (("fit", "aspect"), ("fit", "ready tensor"))
 """Left out of captions: the whole picture in its own shape, or no picture at all."""
+
+CHOSEN = ("layer", "head", "head fusion", "direction", "component", "query", "target")
+"""Facts that tell what was chosen for a map, in the order in which names say them."""
+
+USUAL = {"head fusion": "mean", "direction": "from"}
+"""Of these, what is so unless it is chosen otherwise: a file's name leaves it out."""
 
 
 def with_picture(facts: Facts, name: str) -> Facts:
@@ -48,6 +54,18 @@ def said(title: str, facts: Facts) -> list[str]:
 def with_notes(parts: Sequence[str], notes: Sequence[str]) -> list[str]:
     """A caption's lines: the parts in one, then each warning."""
     return ["; ".join(parts), *(f"Note: {note}" for note in notes)]
+
+
+def chosen_words(fact: Callable[[str], str | None]) -> list[str]:
+    """What was chosen, as a file's name says it, of the facts that there are."""
+    found = ((name, fact(name)) for name in CHOSEN)
+    return [in_name(name, value) for name, value in found if value and value != USUAL.get(name)]
+
+
+def in_name(name: str, value: str) -> str:
+    """A fact as a name says it: a layer without how many there are."""
+    value = value.partition(" (")[0] if name == "layer" else value
+    return value if value.startswith(name) else f"{name} {value}"
 
 
 def _in_words(name: str, value: str) -> str:

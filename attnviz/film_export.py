@@ -15,6 +15,7 @@ from attnviz.again import again
 from attnviz.animation import draw_animation
 from attnviz.errors import unknown
 from attnviz.export import chosen_options, stem_of
+from attnviz.facts import chosen_words
 from attnviz.frames import Frames
 from attnviz.levels import render_cells
 from attnviz.strip import FilmPaper, draw_strip
@@ -49,12 +50,9 @@ def render_film(frames: Frames, kind: str, **options: Any) -> bytes:
 
 
 def film_stem(frames: Frames) -> str:
-    """A file name without suffix: picture, model, method, what was chosen, query."""
+    """A file name without suffix: picture, model, method and what was chosen."""
     words = [Path(frames.fact("picture") or "").stem, frames.fact("model"), frames.title, "layers"]
-    for name in ("head", "head fusion", "query", "target"):
-        value = frames.fact(name)
-        words.append(value if value is None or value.startswith(name) else f"{name} {value}")
-    return stem_of(words)
+    return stem_of([*words, *chosen_words(frames.fact)])
 
 
 def manifest(frames: Frames, paper: FilmPaper) -> dict[str, Any]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from attnviz.again import again
 from attnviz.errors import BadOption, unknown
-from attnviz.export import chosen_options, chosen_words, stem_of
+from attnviz.export import chosen_options, stem_of
+from attnviz.facts import chosen_words
 from attnviz.head_maps import HeadMaps
 from attnviz.head_paper import draw_heads
 from attnviz.levels import render_cells as render_grid

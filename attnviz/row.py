@@ -8,7 +8,7 @@ from typing import Any
 
 from attnviz.board import Bar, Board, Panel, columns_for, letter_of
 from attnviz.errors import BadOption
-from attnviz.facts import Facts, called, said, with_notes
+from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_notes
 from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.legend import legend
@@ -19,8 +19,8 @@ from attnviz.sheet import printable_facts, printed
 TALLEST_MM = 220.0
 """All lines of maps together are made narrower rather than higher than this."""
 
-TOLD = ("method", "model", "picture", "layer", "head", "direction", "query", "target", "component")
-"""Facts that tell maps apart, where all have them and they differ; `NAMED` make a name at most."""
+TOLD = ("method", "model", "picture", *CHOSEN)
+"""Facts that tell maps apart where they differ; `NAMED` make a name at most."""
 
 NAMED = 2
 
@@ -85,23 +85,37 @@ class Row:
 
 
 def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
-    """The facts in which maps differ, or their numbers where they differ in none."""
-    every = [dict(heat.facts) | {"method": heat.title} for heat in heats]
-    telling = [
-        name
-        for name in TOLD
-        if all(name in each for each in every) and len({each[name] for each in every}) > 1
-    ][:NAMED]
-    names = [", ".join(short(name, each[name]) for name in telling) for each in every]
-    if len(set(names)) < len(names) or not all(names):
-        return tuple(f"map {letter_of(number)}" for number in range(len(names)))
-    return tuple(map(called, names))
+    """The facts in which maps differ, or their letters where they differ in none.
+
+    Facts that all have come first; those that some have, as a head where others have the mean of
+    all heads, are named where these do not do.
+    """
+    every = [_telling(heat) for heat in heats]
+    for enough in (all, any):
+        telling = [
+            name
+            for name in TOLD
+            if enough(name in each for each in every)
+            and len({each.get(name) for each in every}) > 1
+        ][:NAMED]
+        names = [
+            ", ".join(short(name, each[name]) for name in telling if name in each) for each in every
+        ]
+        if len(set(names)) == len(names) and all(names):
+            return tuple(map(called, names))
+    return tuple(f"map {letter_of(number)}" for number in range(len(heats)))
+
+
+def _telling(heat: Heatmap) -> dict[str, str]:
+    """A map's facts and its method; what a query looks at is its direction unless one is told."""
+    facts = dict(heat.facts) | {"method": heat.title}
+    return {"direction": USUAL["direction"], **facts} if "query" in facts else facts
 
 
 def short(name: str, value: str) -> str:
-    """A fact as a name says it: a layer without how many there are."""
-    value = value.partition(" (of ")[0]
-    return f"{name} {value}" if name in ("layer", "head", "component") else value
+    """A fact as a panel's name says it: a query, a target or a model by itself."""
+    itself = name not in CHOSEN or name in ("query", "target")
+    return value if itself else in_name(name, value)
 
 
 def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:

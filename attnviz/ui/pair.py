@@ -10,6 +10,7 @@ import streamlit as st
 
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation
+from attnviz.facts import CHOSEN
 from attnviz.heatmap import shared_scale
 from attnviz.methods import METHODS
 from attnviz.methods.options import settle
@@ -26,9 +27,6 @@ from attnviz.ui.stage import Stage
 from attnviz.ui.target_panel import Wish
 
 SCALE_WORDS = {"own": "Each map its own", "both": "One for both"}
-
-TELLING = ("layer", "head", "query", "target")
-"""Facts that are said above a printed map where the two differ in them as well."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ def printed(pair: Pair) -> tuple[Beside, Scale | None]:
         )
     second = pair.second()
     heats = pair.first.compute(), second.compute()
-    differ = [fact for fact in TELLING if len({heat.fact(fact) for heat in heats}) > 1]
+    differ = [fact for fact in CHOSEN if len({heat.fact(fact) for heat in heats}) > 1]
     names = [
         ", ".join([name, *_telling(heat, [fact for fact in differ if fact != pair.kind])])
         for name, heat in zip(pair.other.names, heats, strict=True)
