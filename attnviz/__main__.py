@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from PIL import Image
@@ -45,8 +44,8 @@ from attnviz.images import open_image
 from attnviz.images.quiet import hush
 from attnviz.interrupt import CODE, SENTENCE, raise_again
 from attnviz.methods import METHODS
-from attnviz.methods.options import check
 from attnviz.paper_flags import require_used
+from attnviz.places import require_in_some_layer, require_places
 from attnviz.plates import Beside, HeadGrid
 from attnviz.plot_export import MetricPlot
 from attnviz.record import AttentionRecord
@@ -123,15 +122,14 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
     other = other_of(given.similar_to)
     for place in (output, *sides):
         _require_place(place, given)
-    observed = partial(_observed, given, image, other, model)
+    check = partial(_require_places, given, command, image, asked, query)
+    observed = partial(_observed, given, image, other, model, check)
     made: Explanation | Faithfulness | Film | Beside | HeadGrid | MetricPlot
     if command == plate_command.NAME:
         made = plate_command.make(given, lambda name: observed(name)[1], query, asked)
     else:
-        filming = command == film_command.NAME
-        check = partial(_require_places, given, image, asked, query, filming=filming)
-        vit, record = observed(given.model, check)
-        if filming:
+        vit, record = observed(given.model)
+        if command == film_command.NAME:
             made = film(record, given.method, query=query, **asked).named(Path(given.picture).name)
         else:
             made = _explained(given, record, query, asked)
@@ -191,8 +189,8 @@ def _observed(
     image: Image.Image,
     other: Image.Image | Query | None,
     model: dict[str, Any],
+    check: Callable[[LoadedViT, str], None],
     name: str,
-    check: Callable[[LoadedViT, str], None] = lambda vit, fit: None,
 ) -> tuple[LoadedViT, AttentionRecord]:
     """The model of that name, and the picture as it saw it."""
     say_loading(name)
@@ -224,28 +222,19 @@ def _explained(
 
 def _require_places(
     given: argparse.Namespace,
+    command: str | None,
     image: Image.Image,
     asked: dict[str, Any],
     query: Query | None,
     vit: LoadedViT,
     fit: str,
-    *,
-    filming: bool,
 ) -> None:
     """Refuse a layer, a head or a token that does not exist, before the model runs."""
-    height, width = vit.view(image, as_fit(fit)).tensor.shape[-2:]
-    # How many layers and heads, and which tokens: as in a record.
-    places: Any = SimpleNamespace(layers=vit.sites, layout=vit.layout(height, width))
-    if filming:  # a head that some layer has, a token that asks in some
-        most = max(range(len(vit.sites)), key=lambda number: vit.sites[number].heads)
-        asked = {**asked, "layer": most}
-    found = check(given.method, METHODS[given.method].options, asked, places)
-    if filming:
-        places.layout.query_tokens(places.layout.default_query if query is None else query)
-    elif query is not None:
-        site = vit.sites[found.get("layer", found.get("last_layer", -1))]
-        geometry = site.geometry_on(places.layout)
-        geometry.queries.query_tokens(geometry.asked(query, places.layout))
+    layout = vit.layout(*vit.view(image, as_fit(fit)).tensor.shape[-2:])
+    all_layers = command == film_command.NAME or getattr(given, "show", None) == "heads"
+    require = require_in_some_layer if all_layers else require_places
+    for method in _methods(given, command):
+        require(vit, layout, method, plate_command.own_of(method, asked), query)
 
 
 def _say(line: str) -> None:

@@ -6,8 +6,10 @@ a place that holds no token, because the model padded its grid, has the number -
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import floor
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Int
@@ -181,6 +183,18 @@ class Geometry:
         """Whether both attend from and to the same tokens, so that their maps can be multiplied."""
         layouts = {self.queries, self.keys, other.queries, other.keys}
         return len(layouts) == 1 and self.branch == other.branch
+
+
+def read_by(settled: Mapping[str, Any], of_layer: Callable[[int], Geometry]) -> Geometry:
+    """What a method with these options reads: a layer, a span's last one, or the features.
+
+    `of_layer` gives that of a layer by its number; -1 is the last.
+    """
+    if {"layer", "last_layer"} & settled.keys():
+        read = of_layer(settled.get("layer", settled.get("last_layer")))
+        return read.turned if settled.get("direction") == "to" else read
+    last = of_layer(-1).queries
+    return Geometry(last, last)
 
 
 def _centre(cell: tuple[int, int], grid: tuple[int, int], place: Share) -> tuple[float, float]:

@@ -132,6 +132,11 @@ def methods_of(given: argparse.Namespace) -> list[str]:
     return names_in(given, "methods")
 
 
+def own_of(method: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of that one among several methods: the options that it has."""
+    return {name: value for name, value in asked.items() if name in METHODS[method].options}
+
+
 def make(
     given: argparse.Namespace,
     record_of: Callable[[str], AttentionRecord],
@@ -150,7 +155,6 @@ def make(
     heats = []
     for record in records:
         for method in methods_of(given):
-            own = METHODS[method].options
-            options = {name: value for name, value in asked.items() if name in own}
+            options = own_of(method, asked)
             heats.append(explain(record, method, query=query, **options).named(picture))
     return beside(heats, [] if given.show == "models" else [heat.title for heat in heats])

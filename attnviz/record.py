@@ -16,7 +16,7 @@ from torch import Tensor
 from attnviz.contract import Prediction, View
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.facts import Facts
-from attnviz.geometry import Geometry
+from attnviz.geometry import Geometry, read_by
 from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
 from attnviz.sources import Product as Product
@@ -223,10 +223,7 @@ class AttentionRecord:
 
     def geometry_of(self, settled: Mapping[str, Any]) -> Geometry:
         """What a method with these options reads: a layer, a span's last one, or the features."""
-        if {"layer", "last_layer"} & settled.keys():
-            read = self.geometry(self.layers[settled.get("layer", settled.get("last_layer"))])
-            return read.turned if settled.get("direction") == "to" else read
-        return Geometry(self.last_layout, self.last_layout)
+        return read_by(settled, lambda number: self.geometry(self.layers[number]))
 
     @property
     def last_layout(self) -> TokenLayout:

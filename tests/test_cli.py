@@ -324,6 +324,31 @@ def test_a_target_is_asked_for_where_a_method_needs_one(tmp_path, capsys):
         assert said in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["--layer", "99"], "0 to 11"),
+        (["--query", "9,9", "--direction", "to"], "rows 0 to 3"),
+        (["film", "--query", "9,9"], "rows 0 to 3"),
+        (["film", "--head", "99"], "0 to 2"),
+        (["plate", "--show", "methods", "--methods", "rollout,attention", "--layer", "99"], "0 to 11"),
+        (["plate", "--show", "methods", "--methods", "pca,attention", "--head", "99"], "0 to 2"),
+        (["plate", "--show", "models", "--models", TINY[1], "--query", "reg1"], "cls"),
+        (["plate", "--show", "heads", "--query", "9,9"], "rows 0 to 3"),
+    ],
+)  # fmt: skip
+def test_what_the_model_does_not_have_is_said_before_it_runs(
+    picture, tmp_path, capsys, monkeypatch, command, says
+):
+    monkeypatch.setattr(
+        "attnviz.__main__.observe", lambda *_, **__: pytest.fail("known before a pass")
+    )
+    model = TINY[2:] if "--models" in command else TINY
+    assert main([*command, str(picture), "-o", str(tmp_path / "out.png"), *model]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
 def test_components_as_colours_take_no_scale(tmp_path, capsys, picture, monkeypatch):
     out = tmp_path / "map.png"
     pca = [str(picture), "-o", str(out), "--method", "pca", *TINY]

@@ -9,6 +9,8 @@ import torch
 
 import attnviz
 import models
+from attnviz.batch import Request
+from attnviz.batch.worker import Worker
 from attnviz.errors import BadOption
 from attnviz.geometry import Geometry, one_window
 from tests import test_pooled, test_windows
@@ -101,6 +103,15 @@ def test_it_lies_where_the_askers_do():
         BadOption, match=r"row 22, column 3\) lies where none of this layer's 4 × 6"
     ):
         attnviz.explain(record, layer=0, query=(22, 3), direction="to")
+
+
+def test_a_batch_knows_of_a_place_that_no_key_covers_before_its_first_picture():
+    vit = test_windows.small("Twins, pooled")
+    asked = {"model": {}, "kind": ".parquet", "fit": "squash", "query": (22, 3)}
+    turned = Request(**asked, options={"layer": 0, "direction": "to"})
+    with pytest.raises(BadOption, match=r"row 22, column 3\) lies where none of this layer's"):
+        Worker(lambda: vit, turned)
+    Worker(lambda: vit, Request(**asked, options={"layer": 0}))  # that patch looks at others
 
 
 def test_a_mask_is_turned_with_its_window():

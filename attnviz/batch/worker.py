@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
-from types import SimpleNamespace
 from typing import Any
 
 from attnviz import capture, export
@@ -20,12 +19,12 @@ from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.many import observe_views
 from attnviz.methods import METHODS
-from attnviz.methods.options import check, settle
+from attnviz.methods.options import settle
 from attnviz.metrics import head_metrics
+from attnviz.places import require_places
 from attnviz.record import AttentionRecord
 from attnviz.sinks import own_cells
 from attnviz.target import Target, require_target, similarity_to
-from attnviz.tokens import TokenLayout
 
 
 @dataclass(frozen=True)
@@ -139,15 +138,12 @@ class Worker:
         What is wrong with the request for any picture is known before the first one.
         """
         vit, asked = self.vit, self.request
-        layout: TokenLayout = vit.layout(*vit.image_size)
-        places: Any = SimpleNamespace(layers=vit.sites, layout=layout)  # as in a record
-        found = check(asked.method, METHODS[asked.method].options, asked.options, places)
+        layout = vit.layout(*vit.image_size)
+        known = isinstance(asked.query, str) or self.fit != "aspect"  # in every picture the same
+        query = asked.query if known else None
+        found = require_places(vit, layout, asked.method, asked.options, query)
         if asked.head_metrics:
             head_metrics(observe(vit, vit.probe()))
         if self.target is not None and self.fit != "aspect":
             require_target(self.target, vit, layout, partial(capture.readable, vit))
-        if asked.query is not None and (isinstance(asked.query, str) or self.fit != "aspect"):
-            site = vit.sites[found.get("layer", found.get("last_layer", -1))]
-            geometry = site.geometry_on(layout)
-            geometry.queries.query_tokens(geometry.asked(asked.query, layout))
         return found
