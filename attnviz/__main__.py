@@ -35,7 +35,7 @@ from attnviz.arguments import (
 )
 from attnviz.bundle import TEX, ZIP, bundle
 from attnviz.commands import COMMANDS
-from attnviz.contract import LoadedViT, as_fit
+from attnviz.contract import LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
@@ -195,7 +195,7 @@ def _observed(
     """The model of that name, and the picture as it saw it."""
     say_loading(name)
     vit = models.load(**{**model, "name": name})
-    fit = given.fit or ("aspect" if vit.any_size else "crop")
+    fit = given.fit or usual_fit(vit.any_size)
     check(vit, fit)
     target: Target | None = class_of(given.target)
     like: AttentionRecord | Query | None = None

@@ -62,6 +62,9 @@ BASELINES: Mapping[str, tuple[str, Callable[[Picture, Size], Picture]]] = {
 }
 """Name → (in words, how it is made)."""
 
+BASELINE = "mean"
+"""Unless another is named."""
+
 
 def baseline_of(picture: Picture, baseline: str | Tensor, patch: Size) -> Baseline:
     """The baseline of that name, or one's own: a finite tensor of the picture's shape.

@@ -17,6 +17,7 @@ from attnviz.export import KINDS, RENDERERS
 from attnviz.film import FILMED
 from attnviz.film_export import FILM_KINDS
 from attnviz.images import open_image
+from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.paper import Paper
@@ -147,7 +148,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
     add_colours(add, of, SCALES, "the")
-    outlined = "outline the fewest patches that hold this share of the map, such as 0.6 (off)"
+    outlined = f"outline the fewest patches that hold this share of the map, such as {MASS} (off)"
     add("--mass", type=float, help=outlined)
     add_paper(add, of)
     return parser

@@ -31,6 +31,11 @@ def as_fit(name: object) -> Fit:
     raise unknown("fit", name, FITS)
 
 
+def usual_fit(any_size: bool) -> Fit:
+    """Where none is named: the picture's own shape, if the model takes any size, else a crop."""
+    return "aspect" if any_size else "crop"
+
+
 Box = tuple[float, float, float, float]
 """(left, top, right, bottom) in pixels of the original picture; may reach past its edges."""
 

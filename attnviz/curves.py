@@ -14,6 +14,10 @@ from attnviz.facts import Facts, said, with_notes
 Mode = Literal["deletion", "insertion"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
+MODE: Mode = "deletion"
+STEPS, ORDERS, SEED = 16, 5, 0
+"""What the test of a map does unless told otherwise, with the baseline `altering.BASELINE`."""
+
 
 def as_mode(name: object) -> Mode:
     """The mode of that name; UnknownName for any other."""

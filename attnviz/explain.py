@@ -29,6 +29,7 @@ from attnviz.record_file import Observed
 from attnviz.target import Similarity, Target, require_target
 from attnviz.tokens import Query, TokenLayout
 from attnviz.trace import origin_of, picture_sum, plain_query
+from attnviz.usage import METHOD
 from attnviz.verify import verify_once
 
 
@@ -123,7 +124,7 @@ def _aim(target: Target | None) -> Any:
 
 def explain(
     record: AttentionRecord,
-    method: str = "attention",
+    method: str = METHOD,
     *,
     query: Query | None = None,
     progress: Progress | None = None,

@@ -12,7 +12,7 @@ from PIL import Image
 
 from attnviz import colour, export, figures
 from attnviz.heatmap import Heatmap
-from attnviz.mass import mass_mask
+from attnviz.mass import MASS, mass_mask
 
 NOTEBOOK = {"width_mm": 89.0, "dpi": 150}
 """How large a notebook shows it."""
@@ -28,7 +28,7 @@ class Explanation(Heatmap):
         """The map over the original picture, at its size; options as in `colour.overlay`."""
         return colour.overlay(self, **options)
 
-    def mask(self, mass: float = 0.6) -> Image.Image:
+    def mask(self, mass: float = MASS) -> Image.Image:
         """The fewest patches that hold that share of the map, white on black, the same size."""
         return colour.mask_image(self, mass_mask(self.values, mass).kept)
 

@@ -21,7 +21,7 @@ from attnviz.facts import chosen_words
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.levels import render_cells, render_levels
-from attnviz.mass import mass_mask
+from attnviz.mass import MASS, mass_mask
 from attnviz.paper import Paper, draw, printable
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import png_words
@@ -73,7 +73,7 @@ def render_png(heat: Heatmap, **options: Any) -> bytes:
     return render(heat, ".png", **options)
 
 
-def render_mask(heat: Heatmap, mass: float = 0.6) -> bytes:
+def render_mask(heat: Heatmap, mass: float = MASS) -> bytes:
     """The mass mask as PNG bytes: 255 where the picture shows a kept patch, else 0; mode L."""
     mask = mass_mask(heat.values, mass)
     title = f"{heat.summary}; {mask.summary}"

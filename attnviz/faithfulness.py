@@ -14,9 +14,9 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from attnviz import plot_export
-from attnviz.altering import baseline_of
+from attnviz.altering import BASELINE, baseline_of
 from attnviz.contract import LoadedViT, Progress
-from attnviz.curves import Curves, Mode, as_mode
+from attnviz.curves import MODE, ORDERS, SEED, STEPS, Curves, Mode, as_mode
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
@@ -36,11 +36,11 @@ def faithfulness(
     record: AttentionRecord,
     heat: Heatmap,
     *,
-    mode: Mode = "deletion",
-    steps: int = 16,
-    baseline: str | Tensor = "mean",
-    orders: int = 5,
-    seed: int = 0,
+    mode: Mode = MODE,
+    steps: int = STEPS,
+    baseline: str | Tensor = BASELINE,
+    orders: int = ORDERS,
+    seed: int = SEED,
     progress: Progress | None = None,
 ) -> Faithfulness:
     """Take patches away in the order of a map, or put them in, and watch a score of the model's.
@@ -93,11 +93,11 @@ def compare_maps(
     record: AttentionRecord,
     heats: Sequence[Heatmap],
     *,
-    mode: Mode = "deletion",
-    steps: int = 16,
-    baseline: str | Tensor = "mean",
-    orders: int = 5,
-    seed: int = 0,
+    mode: Mode = MODE,
+    steps: int = STEPS,
+    baseline: str | Tensor = BASELINE,
+    orders: int = ORDERS,
+    seed: int = SEED,
     progress: Progress | None = None,
 ) -> tuple[Faithfulness, ...]:
     """Several maps of one record beside the same random orders; all else as in `faithfulness`."""

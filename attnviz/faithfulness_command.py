@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable
 from dataclasses import fields
 
-from attnviz.altering import BASELINES
+from attnviz.altering import BASELINE, BASELINES
 from attnviz.contract import LoadedViT, Progress
-from attnviz.curves import MODES
+from attnviz.curves import MODE, MODES, ORDERS, SEED, STEPS
 from attnviz.faithfulness import Faithfulness, faithfulness
 from attnviz.heatmap import Heatmap
 from attnviz.paper_flags import add_paper
@@ -40,13 +40,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument_group("the test", watched).add_argument
     modes = "patches go (deletion), or come back (insertion), the map's highest first (%(default)s)"
-    add("--mode", choices=MODES, default="deletion", help=modes)
-    add("--steps", type=_whole(2), default=16, help="in how many steps (%(default)s)")
+    add("--mode", choices=MODES, default=MODE, help=modes)
+    add("--steps", type=_whole(2), default=STEPS, help="in how many steps (%(default)s)")
     stands = "what stands where a patch is not (%(default)s)"
-    add("--baseline", choices=BASELINES, default="mean", help=stands)
+    add("--baseline", choices=BASELINES, default=BASELINE, help=stands)
     random = "how many random orders to compare with (%(default)s)"
-    add("--orders", type=_whole(2), default=5, help=random)
-    add("--order-seed", type=_whole(0), default=0, help="of the random orders (%(default)s)")
+    add("--orders", type=_whole(2), default=ORDERS, help=random)
+    add("--order-seed", type=_whole(0), default=SEED, help="of the random orders (%(default)s)")
     add = parser.add_argument_group("the drawing").add_argument
     add_paper(add, {field.name: field.default for field in fields(PlotPaper)}, "the plot")
 

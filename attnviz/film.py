@@ -15,6 +15,7 @@ from attnviz.frames import Frames
 from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import Query
+from attnviz.usage import METHOD
 
 FILMED = tuple(name for name, method in METHODS.items() if "layer" in method.options)
 """Methods of one layer, which a film can be made of."""
@@ -34,7 +35,7 @@ class Film(Frames):
 
 def film(
     record: AttentionRecord,
-    method: str = "attention",
+    method: str = METHOD,
     *,
     query: Query | None = None,
     **options: Any,

@@ -13,6 +13,9 @@ from jaxtyping import Bool, Float, Float64
 from attnviz.errors import BadOption
 from attnviz.scale import within
 
+MASS = 0.6
+"""The share of a map's mass that is held unless told otherwise: that of DINO's figures."""
+
 ROUNDING = 1e-12
 """A mass that misses the threshold by less misses it by rounding alone, and has reached it."""
 
@@ -61,7 +64,7 @@ def require_mass(threshold: float) -> None:
         raise BadOption(f"The mass to hold is above 0 and at most 1; {threshold!r} came.")
 
 
-def mass_mask(values: Float[np.ndarray, "row col *rest"], threshold: float = 0.6) -> MassMask:
+def mass_mask(values: Float[np.ndarray, "row col *rest"], threshold: float = MASS) -> MassMask:
     """The smallest set of patches, largest value first, whose share of the mass is `threshold`.
 
     Computed in float64; the mass is the sum over the patches, so prefix tokens play no part. Of

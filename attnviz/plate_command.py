@@ -11,6 +11,7 @@ from typing import Any
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
 from attnviz.export import chosen_options
+from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
 from attnviz.paper import Paper
@@ -77,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
     add_colours(add, of, (*SCALES, "shared"), "each map's")
-    outlined = "outline the fewest patches that hold this share of each map, such as 0.6 (off)"
+    outlined = f"outline the fewest patches that hold this share of each map, such as {MASS} (off)"
     add("--mass", type=float, help=outlined)
     add_paper(add, of)
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from attnviz.curves import MODES
+from attnviz.altering import BASELINE
+from attnviz.curves import MODE, ORDERS, SEED, STEPS
 from attnviz.methods import METHODS
 from attnviz.methods.options import settle
 from attnviz.paper import Paper
 from attnviz.record import AttentionRecord
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
+from attnviz.usage import METHOD
 
 Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness", "patches", "alike"]
 """One map, every head's, every layer's, head metrics, the mass mask, the test of a map, what the
@@ -21,7 +23,7 @@ model saw, or which patches of two pictures are alike."""
 Aim = tuple[Literal["class", "token", "picture"], Any]
 """What gradients are of: a class by its number, or likeness to a token or to another picture."""
 
-TEST = {"mode": MODES[0], "steps": 16, "baseline": "mean", "orders": 5, "seed": 0}
+TEST = {"mode": MODE, "steps": STEPS, "baseline": BASELINE, "orders": ORDERS, "seed": SEED}
 """What the test of a map does unless told otherwise."""
 
 
@@ -49,7 +51,7 @@ class Recipe:
 
     source: Source
     kind: Kind = "map"
-    method: str = "attention"
+    method: str = METHOD
     query: Query | None = None
     """None: what is asked where nothing is said."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -72,7 +74,7 @@ def recipe_of(
     record: AttentionRecord,
     source: Source,
     kind: Kind = "map",
-    method: str = "attention",
+    method: str = METHOD,
     *,
     query: Query | None = None,
     options: Mapping[str, Any] | None = None,

@@ -10,8 +10,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from attnviz.contract import usual_fit
+from attnviz.mass import MASS
 from attnviz.recipe import Recipe
 from attnviz.scale import Scale
+from attnviz.usage import METHOD, MODEL
 from attnviz.used import EVERY, used_by
 
 WIDTH = 88
@@ -40,7 +43,7 @@ def command_of(recipe: Recipe, output: str | None = None) -> str | None:
     name = recipe.kind if recipe.kind in ("film", "faithfulness") else None
     output = output or MAKES[recipe.kind]
     words = [*_words(name, recipe), "-o", shlex.quote(output)]
-    flags = {"method": recipe.method} if recipe.method != "attention" else {}
+    flags = {"method": recipe.method} if recipe.method != METHOD else {}
     flags |= {**recipe.options, **_renamed(recipe.extra)}
     if recipe.kind != "faithfulness":
         flags |= recipe.drawing
@@ -117,7 +120,7 @@ def _asked(recipe: Recipe) -> dict[str, Any]:
 
 
 def _explaining(recipe: Recipe) -> str:
-    named = [] if recipe.method == "attention" else [recipe.method]
+    named = [] if recipe.method == METHOD else [recipe.method]
     return f"heat = {_call('attnviz.explain', _Code('obs'), *named, **_asked(recipe))}"
 
 
@@ -130,7 +133,7 @@ def _map(recipe: Recipe) -> list[str]:
 
 
 def _film(recipe: Recipe) -> list[str]:
-    named = [] if recipe.method == "attention" else [recipe.method]
+    named = [] if recipe.method == METHOD else [recipe.method]
     return [
         f"film = {_call('attnviz.film', _Code('obs'), *named, **_asked(recipe))}",
         "maps = [heat.values for heat in film.maps.values()]  # one a layer",
@@ -168,7 +171,7 @@ def _patches(recipe: Recipe) -> list[str]:
 
 
 def _mask(recipe: Recipe) -> list[str]:
-    share = recipe.extra.get("mass", 0.6)
+    share = recipe.extra.get("mass", MASS)
     return [
         _explaining(recipe),
         f"mask = {_call('attnviz.mass_mask', _Code('heat.values'), share)}",
@@ -217,13 +220,13 @@ def _words(name: str | None, recipe: Recipe) -> list[str]:
     source = recipe.source
     words = ["python", "-m", "attnviz", *([name] if name else []), source.picture]
     flags: dict[str, object] = {}
-    if source.model != "dinov2-small":
+    if source.model != MODEL:
         flags["model"] = source.model
     if source.checkpoint is not None:
         flags["checkpoint"] = source.checkpoint
     if source.image_size is not None:
         flags["size"] = "x".join(map(str, source.image_size))
-    if source.fit != ("aspect" if source.any_size else "crop"):
+    if source.fit != usual_fit(source.any_size):
         flags["fit"] = source.fit
     match source.aim:
         case ("class", number):

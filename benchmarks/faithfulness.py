@@ -20,9 +20,9 @@ from PIL import Image
 
 import attnviz
 import models
-from attnviz.altering import BASELINES
+from attnviz.altering import BASELINE, BASELINES
 from attnviz.contract import LoadedViT
-from attnviz.curves import MODES, Mode
+from attnviz.curves import MODES, ORDERS, STEPS, Mode
 from attnviz.faithfulness import Faithfulness, compare_maps
 from attnviz.samples import SAMPLES, open_sample
 from attnviz.target import Target
@@ -174,11 +174,11 @@ def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faithfulness", description=__doc__)
     add = parser.add_argument
-    add("--steps", type=int, default=16, help="(%(default)s)")
-    add("--orders", type=int, default=5, help="random orders a picture (%(default)s)")
+    add("--steps", type=int, default=STEPS, help="(%(default)s)")
+    add("--orders", type=int, default=ORDERS, help="random orders a picture (%(default)s)")
     add("--size", type=int, default=224, help="of DINOv2's input in pixels (%(default)s)")
     add("--digits", type=int, default=40, help="how many digits (%(default)s)")
-    add("--baseline", choices=BASELINES, default="mean", help="(%(default)s)")
+    add("--baseline", choices=BASELINES, default=BASELINE, help="(%(default)s)")
     add("--threads", type=int, help="threads of torch; its own choice if left out")
     add("--print", action="store_true", help="print the tables and leave the page as it is")
     options = parser.parse_args()

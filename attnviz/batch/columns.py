@@ -14,13 +14,10 @@ from jaxtyping import Float
 from attnviz.errors import BadOption
 from attnviz.facts import as_text
 from attnviz.heatmap import Heatmap
-from attnviz.mass import mass_mask
+from attnviz.mass import MASS, mass_mask
 from attnviz.metrics import METRICS, HeadMetrics
 from attnviz.record import AttentionRecord
 from attnviz.sinks import swallowed_by
-
-MASS = 0.6
-"""`area` is of the fewest patches that hold this share of the map."""
 
 _FLOATS = pa.list_(pa.float32())
 

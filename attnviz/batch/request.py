@@ -11,6 +11,7 @@ from typing import Any
 from attnviz.errors import BadOption
 from attnviz.tokens import Query
 from attnviz.trace import versions
+from attnviz.usage import METHOD
 
 BATCH = 8
 """Pictures that pass together."""
@@ -28,7 +29,7 @@ class Request:
     """What `models.load` is given, by name."""
     kind: str
     """`.parquet`, or the suffix of each figure."""
-    method: str = "attention"
+    method: str = METHOD
     query: Query | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """The method's."""

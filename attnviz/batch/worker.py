@@ -12,7 +12,7 @@ from attnviz import capture, export
 from attnviz.batch.columns import row_of
 from attnviz.batch.opened import Fed, Opened, Stamp, open_picture
 from attnviz.batch.request import Request
-from attnviz.contract import Fit, LoadedViT, as_fit
+from attnviz.contract import Fit, LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError
 from attnviz.explain import explain, observe
 from attnviz.heatmap import Heatmap
@@ -50,7 +50,7 @@ class Worker:
         """
         self.vit, self.request = load(), request
         free = getattr(self.vit, "any_size", False)
-        self.fit: Fit = as_fit(request.fit or ("aspect" if free else "crop"))
+        self.fit: Fit = as_fit(request.fit or usual_fit(free))
         self.target = self._target()
         self.layers = self._layers(self._require_places())
 

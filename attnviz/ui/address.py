@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnviz.colour import COLORMAPS
+from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.methods.options import COMPONENTS
@@ -175,7 +176,7 @@ SETTINGS: Mapping[str, Setting] = {
     "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
     "highest": Setting("sort_high", _switch, False, _bit),
     "metric": _choice("metric", METRICS, next(iter(METRICS))),
-    "mass": Setting("mass", _number(0.05, 0.95), 0.6, "{:g}".format),
+    "mass": Setting("mass", _number(0.05, 0.95), MASS, "{:g}".format),
     "without_sinks": Setting("without_sinks", _switch, False, _bit),
     "without_itself": Setting("without_itself", _switch, False, _bit),
     "compare": _choice("compare", KINDS, next(iter(KINDS))),

@@ -20,6 +20,7 @@ from attnviz.ui.look_panel import Look
 from attnviz.ui.model_choice import Choice
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
+from attnviz.usage import METHOD
 
 
 def show_code(*recipes: Recipe) -> None:
@@ -43,7 +44,7 @@ def show_code(*recipes: Recipe) -> None:
 def recipe_on(
     stage: Stage,
     kind: Kind,
-    method: str = "attention",
+    method: str = METHOD,
     *,
     request: Request | None = None,
     **asked: Any,

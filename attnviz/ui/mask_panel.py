@@ -9,7 +9,7 @@ import streamlit as st
 from attnviz import colour, export
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation
-from attnviz.mass import mass_mask
+from attnviz.mass import MASS, mass_mask
 from attnviz.ui.figure_files import FORMATS, offer_file
 
 WIDTH = 600
@@ -28,12 +28,12 @@ def show_masks(
         "Share of the map to hold",
         0.05,
         0.95,
-        0.6,
+        MASS,
         0.05,
         key="mass",
         persist_state="session",
         help="The smallest set of patches, largest value first, that holds this share of the map. "
-        "DINO's figures use 0.6.",
+        f"DINO's figures use {MASS}.",
     )
     try:
         with st.container(width=WIDTH):
