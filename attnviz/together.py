@@ -26,10 +26,7 @@ from attnviz.failures import HALF
 from attnviz.record import LayerAttention
 from attnviz.sources import Factors, Unkept
 from attnviz.tap import Caught, Tap, finite, only_source, require_finite
-from attnviz.verify import EXPONENTIAL
-
-TOLERANCE = 1e-5
-"""By how much a row × values may miss what reached the projection, over the largest of that."""
+from attnviz.verify import TOLERANCE, kernel_rounding
 
 ANY = frozenset(
     {
@@ -199,11 +196,9 @@ class _Together(Tap):
         return fed.of(picture).block(self.token, self.token + 1) @ fed.values[picture]
 
     def _rounding(self, fed: _Fed, scale: float) -> float:
-        """What the kernel's own rounding may make of that, as in `verify`."""
+        """What the kernel's own rounding may make of that."""
         scores = (fed.queries[:, :, self.token, None] * fed.keys).sum(-1) * fed.scale
-        cancelled = float(fed.values.abs().max()) / scale
-        largest = float(scores.abs().max())
-        return 4 * torch.finfo(torch.float32).eps * largest + EXPONENTIAL * cancelled
+        return kernel_rounding(float(scores.abs().max()), float(fed.values.abs().max()) / scale)
 
 
 def _try(vit: LoadedViT) -> bool:

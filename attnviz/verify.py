@@ -35,8 +35,11 @@ class LayerCheck:
     output_error: float
     """Largest |A V − what reached the projection|, over the largest value of the latter."""
     rounding: float = 0.0
-    """What the fused kernel's own rounding may make of that, by factors: `_rounding`."""
+    """What the fused kernel's own rounding may make of that, by factors: `kernel_rounding`."""
 
+
+TOLERANCE = 1e-5
+"""By how much map × values may miss what reached the projection, over the largest of that."""
 
 EXPONENTIAL = 2 * 2.0**-20
 """Twice the relative error of the exponentials in torch's fused attention on the processor."""
@@ -69,7 +72,7 @@ def verify(
             progress(next(done), len(routes) * len(vit.sites))
 
     for route in routes:
-        tap = _Proving(vit, route, layout, 1e-5 if tensor.dtype not in HALF else 2e-2, step)
+        tap = _Proving(vit, route, layout, TOLERANCE if tensor.dtype not in HALF else 2e-2, step)
         checked_pass(vit, tensor, tap, keep=route)
         checks += tap.checks()
     _PROVED[vit.module] = _makeup(vit.module)
@@ -230,13 +233,18 @@ def _pieces(source: Maps | Factors | Replayed) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, queries)) for start in range(0, queries, step))
 
 
-def _rounding(source: Maps | Factors | Replayed, cancelled: float) -> float:
+def kernel_rounding(largest: float, cancelled: float) -> float:
     """How far a fused kernel may be from softmax(scores) × values, over the latter's largest value.
 
-    4 ε times the largest score, as kernels add up in another order; and 2 of torch's 2⁻²⁰ by which
-    its exponentials on the processor are off, of the values that `cancelled` says how many times as
-    large they are.
+    4 ε times the `largest` score, as kernels add up in another order; and 2 of torch's 2⁻²⁰ by
+    which its exponentials on the processor are off, of the values that `cancelled` says how many
+    times as large they are.
     """
+    return 4 * torch.finfo(torch.float32).eps * largest + EXPONENTIAL * cancelled
+
+
+def _rounding(source: Maps | Factors | Replayed, cancelled: float) -> float:
+    """What the kernel's own rounding may make of all rows; of maps there is no kernel."""
     if not isinstance(source, Factors):
         return 0.0
     keys = source.keys.float().mT
@@ -244,4 +252,4 @@ def _rounding(source: Maps | Factors | Replayed, cancelled: float) -> float:
         float((source.queries[:, start:stop].float() @ keys * source.scale).abs().max())
         for start, stop in _pieces(source)
     )
-    return 4 * torch.finfo(torch.float32).eps * largest + EXPONENTIAL * cancelled
+    return kernel_rounding(largest, cancelled)
