@@ -15,8 +15,8 @@ from xml.sax.saxutils import escape
 from matplotlib.figure import Figure
 from PIL import Image
 
-from attnviz.board import bar_numbers, outline
-from attnviz.colour import colour_bar, overlay, paletted
+from attnviz.board import Bar, draw_bar, outline
+from attnviz.colour import overlay, paletted
 from attnviz.errors import BadOption
 from attnviz.frames import Frames
 from attnviz.legend import legend
@@ -138,10 +138,8 @@ class _Plan:
         )
         left, top = (self.width - wide) // 2, GAP_PX + LINE_PX
         outline(sheet.image(picture, left, top, wide, high, extent=heat.image.size), heat, None)
-        sheet.image(colour_bar(scale, paper.colormap), GAP_PX, self.bar_top, room, BAR_PX)
-        for place, text in bar_numbers(scale, heat.drawn, room * 72 / DPI):
-            align = {0.0: "left", 1.0: "right"}.get(place, "center")
-            sheet.text(GAP_PX + round(room * place), self.bar_top + BAR_PX, text, align)
+        bar = Bar(scale=scale, values=heat.drawn)
+        draw_bar(sheet, bar, paper.colormap, (GAP_PX, self.bar_top, room, BAR_PX))
         below = self.bar_top + BAR_PX + LINE_PX
         for line, text in enumerate(self.labels[layer]):
             sheet.text(self.width // 2, below + LINE_PX * line, text, "center")

@@ -39,7 +39,7 @@ LETTER = 9.0
 class Bar:
     """A colour bar with its numbers, and the words below it."""
 
-    said: str
+    said: str = ""
     scale: Scale | None = None
     """None where three components are mixed: the words stand alone."""
     values: Float[np.ndarray, "*shape"] | None = None
@@ -53,7 +53,7 @@ class Bar:
             return []
         if self.ends is not None:
             return [(0.0, self.ends[0]), (1.0, self.ends[1])]
-        return bar_numbers(self.scale, self.values, room)
+        return _numbers(self.scale, self.values, room)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,13 +222,21 @@ class _Layout:
         return axes
 
     def _bar(self, sheet: Sheet, bar: Bar, left: int, top: int, room: int) -> None:
-        if bar.scale is None:
-            return
-        colours = colour_bar(bar.scale, self.board.colormap)
-        sheet.image(colours, left, top, room, self.high_bar)
-        for place, text in bar.marks(room / self.scale):
-            align = {0.0: "left", 1.0: "right"}.get(place, "center")
-            sheet.text(left + round(room * place), top + self.high_bar, text, align)
+        draw_bar(sheet, bar, self.board.colormap, (left, top, room, self.high_bar))
+
+
+def draw_bar(sheet: Sheet, bar: Bar, colormap: str, place: tuple[int, int, int, int]) -> None:
+    """A colour bar at (left, top, width, height) in pixels, and the line of its marks below.
+
+    Nothing where it has no scale.
+    """
+    if bar.scale is None:
+        return
+    left, top, wide, high = place
+    sheet.image(colour_bar(bar.scale, colormap), *place)
+    for along, text in bar.marks(wide / (sheet.dpi / 72)):
+        align = {0.0: "left", 1.0: "right"}.get(along, "center")
+        sheet.text(left + round(wide * along), top + high, text, align)
 
 
 def columns_for(count: int, width_mm: float, columns: int | None = None) -> int:
@@ -253,7 +261,7 @@ def _over(heat: Heatmap, picture: Image.Image) -> Heatmap:
     return replace(heat, image=picture, box=box)
 
 
-def bar_numbers(
+def _numbers(
     scale: Scale, values: Float[np.ndarray, "*shape"] | None, room: float
 ) -> list[tuple[float, str]]:
     """Where along the bar (0 to 1) which number stands; without the middle one if it collides."""

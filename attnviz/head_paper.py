@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnviz.board import bar_numbers
-from attnviz.colour import colour_bar
+from attnviz.board import Bar, draw_bar
 from attnviz.errors import BadOption
 from attnviz.head_maps import HeadMaps
 from attnviz.mosaic import mosaic, tiles_there
@@ -14,9 +13,7 @@ from attnviz.paper import Paper
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
 from attnviz.typeset import text_width, wrap
-
-TALLEST_MM = 220.0
-"""All layers together are made smaller rather than higher than this."""
+from attnviz.venue import TALLEST
 
 EVERY = 9.0
 """Points that the numbers of two neighbours are apart, at least."""
@@ -45,7 +42,7 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
     beside = round((text_width(str(layers - 1)) + text_width("layer ")) * points) + gap
     room = width - 2 * gap - beside
     between = max(1, round(points))
-    tallest = round(TALLEST_MM / 25.4 * paper.dpi)
+    tallest = round(TALLEST / 25.4 * paper.dpi)
     patch = min((room // heads - between) // cols, (tallest // layers - between) // rows)
     side = max(heads * (cols * max(1, patch) + between), layers * (rows * max(1, patch) + between))
     laid = mosaic(
@@ -79,12 +76,8 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
         name = f"layer {layer}" if layer == 0 else str(layer)
         middle = top + layer * cell_high + (cell_high - step) // 2
         sheet.text(left - gap // 2, middle, name, "right")
-    if laid.scale is not None:
-        sheet.image(colour_bar(laid.scale, paper.colormap), gap, bar_top, width - 2 * gap, bar)
-        every = maps.values[tiles_there(maps.values)]
-        for place, text in bar_numbers(laid.scale, every, (width - 2 * gap) / points):
-            align = {0.0: "left", 1.0: "right"}.get(place, "center")
-            sheet.text(gap + round((width - 2 * gap) * place), bar_top + bar, text, align)
+    of_all = Bar(scale=laid.scale, values=maps.values[tiles_there(maps.values)])
+    draw_bar(sheet, of_all, paper.colormap, (gap, bar_top, width - 2 * gap, bar))
     for number, text in enumerate(said):
         sheet.text(width // 2, said_top + step * number, text, "center")
     for number, text in enumerate(lines):

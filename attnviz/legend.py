@@ -52,16 +52,11 @@ def legend(
         return chosen, f"{heat.unit}, {chosen.name}{smoothed}"
     three = channels(heat, colormap=colormap, scale=scale, clip=clip)
     parts = [
-        f"{colour} is component {at}, {_reach(each)}"
+        f"{colour} is component {at}, {each.reach}"
         for at, (colour, each) in enumerate(zip(CHANNELS, three, strict=True))
     ]
     said = f"{heat.unit}, each component from its lowest to its highest value: {'; '.join(parts)}"
     return None, f"{said}{smoothed}"
-
-
-def _reach(scale: Scale) -> str:
-    low, high = numbers(np.array([scale.low, scale.high]), scale.high - scale.low)
-    return f"{low} throughout" if scale.flat else f"{low} to {high}"
 
 
 def value_texts(heat: Heatmap) -> list[str]:

@@ -15,9 +15,7 @@ from attnviz.legend import legend
 from attnviz.paper import ORIGINAL, Paper, notes_on
 from attnviz.scale import Scale
 from attnviz.sheet import printable_facts, printed
-
-TALLEST_MM = 220.0
-"""All lines of maps together are made narrower rather than higher than this."""
+from attnviz.venue import TALLEST
 
 TOLD = ("method", "model", "picture", *CHOSEN)
 """Facts that tell maps apart where they differ; `NAMED` make a name at most."""
@@ -182,7 +180,7 @@ def board_of_row(row: Row, paper: Paper) -> Board:
         letters=paper.letters,
         width_mm=paper.width_mm,
         dpi=paper.dpi,
-        tallest_mm=TALLEST_MM,
+        tallest_mm=TALLEST,
         alpha=paper.alpha,
         colormap=paper.colormap,
         interpolation=paper.interpolation,

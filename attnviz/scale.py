@@ -36,6 +36,12 @@ class Scale:
         """Whether both ends are one value, as for a constant map."""
         return self.low == self.high
 
+    @property
+    def reach(self) -> str:
+        """Its two ends in words, or the one value of a flat one."""
+        low, high = numbers(np.array([self.low, self.high]), self.high - self.low)
+        return f"{low} throughout" if self.flat else f"{low} to {high}"
+
     def position(self, values: Float[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
         """(value - low) / (high - low), cut off at 0 and 1; on a flat scale 0, above it 1."""
         exact = np.asarray(values, dtype=np.float64)

@@ -12,13 +12,10 @@ from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
 from attnviz.frames import Frames
 from attnviz.paper import ORIGINAL, notes_on
-from attnviz.scale import Scale, numbers, require_clip, within
+from attnviz.scale import Scale, require_clip, within
 from attnviz.sheet import printable_facts, printed
 from attnviz.typeset import wrap
-from attnviz.venue import PAGE, check_size, width_of
-
-TALLEST_MM = 220.0
-"""All maps together are made narrower rather than higher than this: they have to fit on a page."""
+from attnviz.venue import PAGE, TALLEST, check_size, width_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +125,7 @@ def _board(frames: Frames, paper: FilmPaper) -> Board:
         letters=paper.letters,
         width_mm=paper.width_mm,
         dpi=paper.dpi,
-        tallest_mm=TALLEST_MM,
+        tallest_mm=TALLEST,
         alpha=paper.alpha,
         colormap=paper.colormap,
         interpolation=paper.interpolation,
@@ -139,14 +136,8 @@ def _labels(frames: Frames, scales: list[Scale], *, own: bool) -> list[list[str]
     """What stands above each map: its layer, and its scale's two ends where they are its own."""
     names = [[frames.label(layer)] for layer in frames.maps]
     return (
-        [[*name, reach(scale)] for name, scale in zip(names, scales, strict=True)] if own else names
+        [[*name, scale.reach] for name, scale in zip(names, scales, strict=True)] if own else names
     )
-
-
-def reach(scale: Scale) -> str:
-    """A scale's two ends in words, or the one value of a flat one."""
-    low, high = numbers(np.array([scale.low, scale.high]), scale.high - scale.low)
-    return f"{low} throughout" if scale.flat else f"{low} to {high}"
 
 
 def _bar_scale(scales: list[Scale]) -> Scale:

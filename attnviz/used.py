@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attnviz.export import LEVELS, MASK
+from attnviz.writing import kind_of
 
 _COLOURS = frozenset({"alpha", "colormap", "scale", "clip", "interpolation", "caption"})
 _PRINTED = _COLOURS | {"mass", "venue", "width_mm", "dpi", "original", "letters", "columns"}
@@ -31,5 +32,4 @@ EVERY = frozenset().union(*USED.values())
 
 def used_by(output: str) -> frozenset[str]:
     """Those that change a file of that name; of a kind that is not known, all."""
-    kinds = [kind for kind in USED if output.lower().endswith(kind)]
-    return USED[max(kinds, key=len)] if kinds else EVERY
+    return USED.get(kind_of(output, USED), EVERY)

@@ -10,6 +10,9 @@ from attnviz.scale import within
 COLUMN, PAGE = 89.0, 183.0
 """Millimetres of one column of a journal, and of two."""
 
+TALLEST = 220.0
+"""Millimetres that all maps of a figure are high at most: they have to fit on a page."""
+
 VENUES = {
     "column": COLUMN,
     "page": PAGE,

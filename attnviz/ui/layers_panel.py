@@ -14,7 +14,6 @@ from attnviz.heatmap import shared_scale
 from attnviz.legend import legend
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.scale import Scale
-from attnviz.strip import reach
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
 from attnviz.ui.go_to import go_to_layer
@@ -106,7 +105,7 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
         pictures.append(shown.overlay(scale=scale, size=size, **look))
         _, said = legend(heat, scale=scale, interpolation=look["interpolation"])
         numbers = tuple(text for _, text in ticks(scale, heat.drawn))
-        captions.append(Caption(film.label(layer), numbers, said, reach(scale) if own else ""))
+        captions.append(Caption(film.label(layer), numbers, said, scale.reach if own else ""))
     layers = [*film.maps]
 
     def open_layer() -> None:
