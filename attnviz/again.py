@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from PIL import Image
 
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, unknown
 from attnviz.scale import Scale
 from attnviz.trace import FORMAT, picture_sum, versions
+
+_Paper = TypeVar("_Paper")
 
 Shown = tuple[Mapping[str, Any] | None, Image.Image | None, str | None]
 """What it takes to compute one map, its picture, and what that is called."""
@@ -32,6 +34,16 @@ def again(kind: str, shown: Sequence[Shown], paper: object, **more: Any) -> dict
             sums[id(image)] = picture_sum(image)
         maps.append({**request, "picture": {"name": name, "sha256": sums[id(image)]}})
     return said | {"again": {"maps": maps, "options": options_of(paper), **more}}
+
+
+def chosen_options(kind: Callable[..., _Paper], options: Mapping[str, Any]) -> _Paper:
+    """The options as one record of that kind; UnknownName for one that it does not have."""
+    record: Any = kind
+    known = [field.name for field in fields(record)]
+    for name in options:
+        if name not in known:
+            raise unknown("option of a saved figure", name, known)
+    return kind(**options)
 
 
 def options_of(paper: Any) -> dict[str, Any]:

@@ -13,12 +13,7 @@ from PIL import Image
 from attnviz import colour, export, figures
 from attnviz.heatmap import Heatmap
 from attnviz.mass import MASS, mass_mask
-
-NOTEBOOK = {"width_mm": 89.0, "dpi": 150}
-"""How large a notebook shows it."""
-
-WIDE = {"width_mm": 183.0, "dpi": 100}
-"""And what has many panels."""
+from attnviz.venue import NOTEBOOK
 
 
 class Explanation(Heatmap):

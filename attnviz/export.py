@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from attnviz.again import again
+from attnviz.again import again, chosen_options
 from attnviz.colour import mask_image
 from attnviz.errors import BadOption, unknown
 from attnviz.facts import chosen_words
@@ -22,15 +19,12 @@ from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
 from attnviz.levels import render_cells, render_levels
 from attnviz.mass import MASS, mass_mask
+from attnviz.naming import stem_of
 from attnviz.paper import Paper, draw, printable
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import png_words
-from attnviz.strip import FilmPaper
 from attnviz.trace import text_of
-from attnviz.venue import PlotPaper
 from attnviz.writing import checked_target, kind_of, write_whole
-
-_Options = TypeVar("_Options", Paper, PlotPaper, FilmPaper)
 
 
 def save(
@@ -59,15 +53,6 @@ def render(heat: Heatmap, kind: str, **options: Any) -> bytes:
     return KINDS[kind](heat, chosen_options(Paper, options))
 
 
-def chosen_options(kind: type[_Options], options: Mapping[str, Any]) -> _Options:
-    """The options as one record; UnknownName for one that it does not have."""
-    known = [field.name for field in fields(kind)]
-    for name in options:
-        if name not in known:
-            raise unknown("option of a saved figure", name, known)
-    return kind(**options)
-
-
 def render_png(heat: Heatmap, **options: Any) -> bytes:
     """The figure as PNG bytes."""
     return render(heat, ".png", **options)
@@ -87,32 +72,6 @@ def file_stem(heat: Heatmap) -> str:
     """A file name without suffix: picture, model, method, what was chosen, query and target."""
     picture = Path(heat.fact("picture") or "").stem
     return stem_of([picture, heat.fact("model"), heat.title, *chosen_words(heat.fact)])
-
-
-def stem_of(words: Iterable[str | None]) -> str:
-    """A file name without suffix, of words that there are."""
-    parts = [_slug(word) for word in words if word]
-    stem = "_".join(part for part in parts if part)
-    short = stem.encode()[:MOST_BYTES].decode(errors="ignore")  # never half a letter
-    return short.strip("-_.") or "attnviz"
-
-
-MOST_BYTES = 150
-"""Of a file name's stem: file systems take 255, suffix and folder's habits included."""
-
-
-def _slug(words: str) -> str:
-    """Letters of any script, digits and dots; accents of Latin letters are left out."""
-    letters = map(_plain, unicodedata.normalize("NFC", words.lower()))
-    return re.sub("-+", "-", "".join(letters)).strip("-.")
-
-
-def _plain(letter: str) -> str:
-    base = unicodedata.normalize("NFKD", letter)
-    if base[0].isascii():
-        return base[0] if base[0].isalnum() or base[0] == "." else "-"
-    # Marks are vowels in some scripts.
-    return letter if letter.isalnum() or unicodedata.category(letter).startswith("M") else "-"
 
 
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from attnviz import export, film_export, plate_export, plot_export
+from attnviz.again import chosen_options
 from attnviz.errors import unknown
-from attnviz.export import chosen_options
 from attnviz.facts import said
 from attnviz.frames import Frames
 from attnviz.head_maps import HeadMaps
@@ -112,7 +112,8 @@ def kinds_of(figure: Figure) -> tuple[str, ...]:
 
 def paper_of(figure: Figure, options: Mapping[str, Any]) -> Paper | FilmPaper | PlotPaper:
     """The options as one record, of the kind that such a figure has."""
-    return chosen_options(_printing(figure).paper, options)
+    paper: Callable[..., Paper | FilmPaper | PlotPaper] = _printing(figure).paper
+    return chosen_options(paper, options)
 
 
 def render(figure: Figure, kind: str, **options: Any) -> bytes:

@@ -10,12 +10,12 @@ from typing import Any
 from attnviz import film_export
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
-from attnviz.explanation import WIDE
 from attnviz.frames import Frames
 from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord, LayerAttention
 from attnviz.tokens import Query
 from attnviz.usage import METHOD
+from attnviz.venue import WIDE
 
 FILMED = tuple(name for name, method in METHODS.items() if "layer" in method.options)
 """Methods of one layer, which a film can be made of."""

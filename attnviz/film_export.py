@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.again import again
+from attnviz.again import again, chosen_options
 from attnviz.animation import draw_animation
 from attnviz.errors import unknown
-from attnviz.export import chosen_options, stem_of
 from attnviz.facts import chosen_words
 from attnviz.frames import Frames
 from attnviz.levels import render_cells
+from attnviz.naming import stem_of
 from attnviz.strip import FilmPaper, draw_strip
 from attnviz.trace import text_of
 from attnviz.writing import checked_target, kind_of, write_whole

@@ -8,9 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from attnviz.again import chosen_options
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
-from attnviz.export import chosen_options
 from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.again import again
+from attnviz.again import again, chosen_options
 from attnviz.errors import BadOption, unknown
-from attnviz.export import chosen_options, stem_of
 from attnviz.facts import chosen_words
 from attnviz.head_maps import HeadMaps
 from attnviz.head_paper import draw_heads
 from attnviz.levels import render_cells as render_grid
+from attnviz.naming import stem_of
 from attnviz.paper import Paper
 from attnviz.row import Row, draw_row
 from attnviz.trace import text_of

@@ -10,11 +10,11 @@ from typing import Any
 
 from attnviz import head_maps, plate_export
 from attnviz.errors import BadOption
-from attnviz.explanation import WIDE
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.row import Row
 from attnviz.tokens import Query
+from attnviz.venue import WIDE
 
 
 class Beside(Row):

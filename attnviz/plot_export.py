@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.again import again
+from attnviz.again import again, chosen_options
 from attnviz.curve_paper import draw_curves
 from attnviz.curves import Curves
 from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
-from attnviz.explanation import WIDE
-from attnviz.export import RENDERERS, chosen_options, stem_of
+from attnviz.export import RENDERERS
 from attnviz.facts import Facts
 from attnviz.metrics import HeadMetrics
+from attnviz.naming import stem_of
 from attnviz.trace import text_of
-from attnviz.venue import PlotPaper
+from attnviz.venue import WIDE, PlotPaper
 from attnviz.writing import checked_target, kind_of, write_whole
 
 TABLE = ".csv"

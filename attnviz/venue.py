@@ -23,6 +23,12 @@ VENUES = {
 }
 """Where a figure is printed → its width in millimetres: NeurIPS 5.5 in, CVPR 3.25 and 6.875 in."""
 
+NOTEBOOK = {"width_mm": COLUMN, "dpi": 150}
+"""How large a notebook shows a map."""
+
+WIDE = {"width_mm": PAGE, "dpi": 100}
+"""And what has many panels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlotPaper:

@@ -15,12 +15,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyarrow import parquet
 
+from attnviz.again import chosen_options
 from attnviz.batch.columns import COLUMNS, schema, unpacked, written
 from attnviz.batch.journal import STAYS, Entry, Journal
 from attnviz.batch.request import Request
 from attnviz.batch.worker import Result
 from attnviz.errors import BadOption
-from attnviz.export import KINDS, chosen_options, stem_of
+from attnviz.export import KINDS
+from attnviz.naming import stem_of
 from attnviz.paper import Paper
 from attnviz.writing import write_whole
 
