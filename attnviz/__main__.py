@@ -33,7 +33,7 @@ from attnviz.arguments import (
     query_of,
     size_of,
 )
-from attnviz.bundle import TEX, ZIP, bundle
+from attnviz.bundle import PDF, ZIP, bundle
 from attnviz.commands import COMMANDS
 from attnviz.contract import LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError, BadOption
@@ -157,7 +157,7 @@ def _planned(given: argparse.Namespace, command: str | None, drawing: dict[str, 
         if given.manifest is not None or given.latex is not None:
             raise BadOption("The zip holds manifest and LaTeX: leave --manifest and --latex out.")
         output = checked_target(given.output, (ZIP,), True, "A set of files")
-        as_one = argparse.Namespace(**{**vars(given), "output": str(output.with_suffix(TEX))})
+        as_one = argparse.Namespace(**{**vars(given), "output": str(output.with_suffix(PDF))})
         _planned(as_one, command, drawing)
         return output
     if command == plate_command.NAME:

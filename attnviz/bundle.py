@@ -26,7 +26,7 @@ MOVING = (".gif", ".webp")
 
 ZIP = ".zip"
 
-TEX = ".pdf"
+PDF = ".pdf"
 """The kind of file that LaTeX includes."""
 
 MANIFEST = ".manifest.json"
@@ -60,7 +60,7 @@ def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
     """
     kinds = [kind for kind in kinds_of(figure) if kind not in MOVING]
     files = {kind: render(figure, kind, **options) for kind in kinds}
-    files[MANIFEST] = manifest_json(figure, TEX, files[TEX], **options).encode()
+    files[MANIFEST] = manifest_json(figure, PDF, files[PDF], **options).encode()
     return Packed(stem(figure), figure.summary, files, inclusion_of(figure, **options))
 
 
@@ -90,11 +90,11 @@ def zip_of(figures: Sequence[Packed]) -> bytes:
     if not figures:
         raise BadOption("A set of figures needs at least one; none came.")
     names = names_of(figures)
-    labels = _told_apart(label_of(name + TEX) for name in names)
+    labels = _told_apart(label_of(name + PDF) for name in names)
     parts: dict[str, bytes] = {}
     for name, label, figure in zip(names, labels, figures, strict=True):
         parts |= {name + suffix: content for suffix, content in figure.files.items()}
-        parts[f"{name}.tex"] = figure.inclusion.of_file(name + TEX, label).encode()
+        parts[f"{name}.tex"] = figure.inclusion.of_file(name + PDF, label).encode()
     if cited := dict.fromkeys(key for figure in figures for key in figure.inclusion.cited):
         parts["references.bib"] = bibtex(cited).encode()
     file = BytesIO()

@@ -178,7 +178,7 @@ def label_of(name: str) -> str:
 
 def inclusion_of(figure: Figure, **options: Any) -> Inclusion:
     """Its width, the figure's own words as the caption, and the papers its methods are from."""
-    width = getattr(paper_of(figure, options), "width_mm")  # noqa: B009
+    width = paper_of(figure, options).width_mm
     words = escaped("; ".join(_said(figure)))
     return Inclusion(width, f"{words[:1].upper()}{words[1:]}", tuple(keys(figure)))
 
