@@ -18,13 +18,13 @@ from attnviz.paper import Paper
 from attnviz.paper_flags import add_colours, add_paper
 from attnviz.plate_export import plan_plate
 from attnviz.plates import Beside, HeadGrid, beside, heads
-from attnviz.plot_export import DEPTH_KINDS, MetricPlot
+from attnviz.plot_export import DEPTH_KINDS, TABLE, MetricPlot
 from attnviz.record import AttentionRecord
 from attnviz.scale import SCALES
 from attnviz.tokens import Query
 from attnviz.usage import METHOD, MODEL
 from attnviz.venue import PlotPaper
-from attnviz.writing import checked_target
+from attnviz.writing import checked_target, kind_of
 
 NAME = "plate"
 
@@ -74,7 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--show", choices=SHOWN, required=True, help=shown)
     add("--methods", metavar="A,B", help="of a row of methods, in its order")
     add("--models", metavar="A,B", help="of a row of models, in its order")
-    add("--metrics", metavar="A,B", help="of a plot (entropy)")
+    add("--metrics", metavar="A,B", help="of a plot (entropy); a .csv has every one")
     add = parser.add_argument_group("the drawing").add_argument
     of = {field.name: field.default for field in fields(Paper)}
     add_colours(add, of, (*SCALES, "shared"), "each map's")
@@ -102,6 +102,11 @@ def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
             raise unknown("method", method, METHODS)
     if given.show == "metrics":
         chosen_options(PlotPaper, drawing)
+        if given.metrics is not None and kind_of(given.output, DEPTH_KINDS) == TABLE:
+            raise BadOption(
+                f"A {TABLE} of --show metrics holds every metric of every head: leave --metrics"
+                " out."
+            )
         return checked_target(given.output, DEPTH_KINDS, overwrite=True)
     return plan_plate(given.output, **drawing)[0]
 

@@ -98,6 +98,7 @@ def test_the_head_metrics_are_a_table(tmp_path):
         (["film"], "a.zip", ["--width-px", "200"], "A .zip file has no use for --width-px"),
         (["film"], "a.csv", ["--scale", "shared"], "A .csv file has no use for --scale"),
         (["plate", "--show", "metrics"], "a.csv", ["--dpi", "80"], "A .csv file has no use for --dpi"),
+        (["plate", "--show", "metrics"], "a.csv", ["--metrics", "entropy"], "A .csv of --show metrics holds every metric of every head: leave --metrics out."),
         (["plate", "--show", "heads"], "a.npz", ["--original"], "A .npz file has no use for --original"),
         (["faithfulness"], "a.npz", ["--letters"], "A .npz file has no use for --letters"),
         (["batch"], "maps", ["--as", "npz", "--alpha", "0.3"], "A .npz file has no use for --alpha"),
