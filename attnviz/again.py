@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
+import numpy as np
 from PIL import Image
 
 from attnviz.errors import BadOption, unknown
@@ -53,12 +54,13 @@ def options_of(paper: Any) -> dict[str, Any]:
         for each in fields(paper)
         if each.name != "venue" and getattr(paper, each.name) != each.default
     }
-    return {
-        name: {"low": value.low, "high": value.high, "name": value.name}
-        if isinstance(value, Scale)
-        else value
-        for name, value in chosen.items()
-    }
+    return {name: _plain(value) for name, value in chosen.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Scale):
+        return {"low": float(value.low), "high": float(value.high), "name": value.name}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def options_from(plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def record_of(
 def _aim(target: Target | None) -> Any:
     """A target in plain values: None, a class, or what the picture is compared with."""
     if not isinstance(target, Similarity):
-        return target
+        return target if target is None or isinstance(target, str) else int(target)
     if not isinstance(target.reference, AttentionRecord):
         return {"similar_to": plain_query(target.reference)}
     return {"similar_to_picture": picture_sum(target.reference.image), "name": target.name}

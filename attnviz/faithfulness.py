@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from attnviz.curves import MODE, ORDERS, SEED, STEPS, Curves, Mode, as_mode
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
+from attnviz.shapes import as_whole
 from attnviz.watch import Watch
 
 
@@ -180,7 +180,7 @@ def _said_of_ties(heat: Heatmap) -> tuple[str, ...]:
 
 def _require_whole(name: str, value: object, least: int) -> None:
     try:
-        number = index(value)  # type: ignore[arg-type]
+        number = as_whole(value)
     except TypeError:
         number = least - 1
     if not least <= number < 2**63:

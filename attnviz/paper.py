@@ -13,7 +13,7 @@ from attnviz.legend import legend
 from attnviz.mass import MassMask, mass_mask, require_mass
 from attnviz.scale import Scale, require_clip
 from attnviz.sheet import printable_facts, printed
-from attnviz.venue import COLUMN, check_size, width_of
+from attnviz.venue import COLUMN, check_flags, check_size, width_of
 
 TALLEST_MM = 150.0
 """The picture is narrowed rather than made higher than this: it has to fit on a page."""
@@ -46,9 +46,10 @@ class Paper:
     letters: bool = False
 
     def __post_init__(self) -> None:
-        """Settle the width, and check all numbers before a map is there."""
+        """Settle the width, and check all numbers and flags before a map is there."""
         object.__setattr__(self, "width_mm", width_of(self.width_mm, self.venue, COLUMN))
         check_size(self.width_mm, self.dpi)
+        check_flags(self)
         require_alpha(self.alpha)
         require_clip(self.clip)
         if self.mass is not None:

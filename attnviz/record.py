@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import index
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from attnviz.contract import Prediction, View
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.facts import Facts
 from attnviz.geometry import Geometry, read_by
+from attnviz.shapes import as_whole
 from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
 from attnviz.sources import Product as Product
@@ -283,7 +283,7 @@ class AttentionRecord:
 
 def _one(query: object) -> range:
     try:
-        token = index(query)  # type: ignore[arg-type]
+        token = as_whole(query)
     except TypeError:
         raise BadOption(
             f"A query is a token's number or a range of them; {query!r} came."

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from attnviz.errors import BadOption, unknown
+from attnviz.shapes import is_flag
 
 CONSTANT = 8 * float(np.finfo(np.float32).eps)
 """A map whose values differ by less, relative to the largest, differs by rounding alone."""
@@ -90,8 +91,8 @@ def require_clip(clip: float | None) -> None:
 
 
 def within(value: object, low: float, high: float) -> bool:
-    """Whether an option's value is a number from `low` to `high`; NaN and text are not."""
-    return isinstance(value, Real) and low <= float(value) <= high
+    """Whether an option's value is a number from `low` to `high`; NaN, text and True are not."""
+    return isinstance(value, Real) and not is_flag(value) and low <= float(value) <= high
 
 
 def numbers(values: Float[np.ndarray, " number"], span: float = 0.0) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from operator import index
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +37,13 @@ def _encodes(value: str) -> bool:
 def is_whole(value: Any) -> bool:
     """A whole number; True is none."""
     return type(value) is int and -LARGEST_INT <= value < LARGEST_INT
+
+
+def as_whole(value: Any) -> int:
+    """What counts as a whole number to Python, but for True and False; TypeError for all else."""
+    if is_flag(value):
+        raise TypeError(f"{value} is no number")
+    return index(value)
 
 
 def is_number(value: Any) -> bool:

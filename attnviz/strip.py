@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 
 import numpy as np
 
@@ -13,9 +12,10 @@ from attnviz.errors import BadOption
 from attnviz.frames import Frames
 from attnviz.paper import ORIGINAL, notes_on
 from attnviz.scale import Scale, require_clip, within
+from attnviz.shapes import as_whole
 from attnviz.sheet import printable_facts, printed
 from attnviz.typeset import wrap
-from attnviz.venue import PAGE, TALLEST, check_size, width_of
+from attnviz.venue import PAGE, TALLEST, check_flags, check_size, width_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +45,10 @@ class FilmPaper:
     caption: bool = True
 
     def __post_init__(self) -> None:
-        """Settle and check the sizes and the colours, and how long a layer stands."""
+        """Settle and check the sizes, the flags and the colours, and how long a layer stands."""
         object.__setattr__(self, "width_mm", width_of(self.width_mm, self.venue, PAGE))
         check_size(self.width_mm, self.dpi)
+        check_flags(self)
         require_alpha(self.alpha)
         require_clip(self.clip)
         if self.columns is not None:
@@ -63,7 +64,7 @@ class FilmPaper:
 
 def _whole(name: str, value: object, low: int, high: int) -> None:
     try:
-        number = index(value)  # type: ignore[arg-type]
+        number = as_whole(value)
     except TypeError:
         number = low - 1
     if not low <= number <= high:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from operator import index
 
 from jaxtyping import Float
 from torch import Tensor
@@ -16,6 +15,7 @@ from attnviz.errors import BadOption, UnknownName
 from attnviz.facts import called
 from attnviz.geometry import Geometry
 from attnviz.record import AttentionRecord
+from attnviz.shapes import as_whole
 from attnviz.tokens import Query, TokenLayout
 
 
@@ -198,7 +198,7 @@ def class_index(target: object, classes: Sequence[str]) -> int:
     if isinstance(target, str):
         return _labelled(target, classes)
     try:
-        number = index(target)  # type: ignore[arg-type]
+        number = as_whole(target)
     except TypeError:
         raise BadOption(
             "A target is a class's number or label, 'predicted', or attnviz.similarity_to(…);"

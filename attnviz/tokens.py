@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import index
 
 from einops import rearrange
 from jaxtyping import Float64, Int, Shaped
 from torch import Tensor, arange, block_diag, cartesian_prod, eye, float64, kron
 
 from attnviz.errors import BadOption, UnknownName, unknown
+from attnviz.shapes import as_whole
 
 Query = str | tuple[int, int]
 """`"cls"`, `"mean"` (all patches), a prefix token's name, or a patch as (row, col)."""
@@ -182,7 +182,7 @@ def _overlaps(count: int, parts: int) -> Float64[Tensor, "count parts"]:
 def _as_cell(query: object) -> tuple[int, int]:
     if isinstance(query, Sequence) and len(query) == 2:
         try:
-            return index(query[0]), index(query[1])
+            return as_whole(query[0]), as_whole(query[1])
         except TypeError:
             pass
     raise BadOption(

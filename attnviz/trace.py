@@ -113,7 +113,7 @@ def other_versions(were: Mapping[str, str]) -> list[str]:
 
 def plain_query(query: Query) -> Any:
     """A query as JSON has it: a patch as [row, col]."""
-    return query if isinstance(query, str) else list(query)
+    return query if isinstance(query, str) else [*map(int, query)]
 
 
 def text_of(manifest: Mapping[str, Any]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attnviz.errors import BadOption, unknown
+from attnviz.manifest_shape import FLAGS
 from attnviz.scale import within
+from attnviz.shapes import is_flag
 
 COLUMN, PAGE = 89.0, 183.0
 """Millimetres of one column of a journal, and of two."""
@@ -45,9 +47,10 @@ class PlotPaper:
     letters: bool = False
 
     def __post_init__(self) -> None:
-        """Settle and check the size."""
+        """Settle and check the size, and the flags."""
         object.__setattr__(self, "width_mm", width_of(self.width_mm, self.venue, COLUMN))
         check_size(self.width_mm, self.dpi)
+        check_flags(self)
 
 
 def width_of(width_mm: float, venue: str | None, usual: float) -> float:
@@ -72,3 +75,11 @@ def check_size(width_mm: float, dpi: float) -> None:
     for name, value, low, high in (("width_mm", width_mm, 50, 400), ("dpi", dpi, 72, 1200)):
         if not within(value, low, high):
             raise BadOption(f"{name} is from {low} to {high}; {value!r} came.")
+
+
+def check_flags(paper: object) -> None:
+    """Refuse a flag that is neither True nor False: a manifest could not say it."""
+    for name in FLAGS:
+        value = getattr(paper, name, False)
+        if not is_flag(value):
+            raise BadOption(f"{name} is True or False; {value!r} came.")

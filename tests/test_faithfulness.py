@@ -570,6 +570,7 @@ def refuse(record=None, heat=None, vit=None, **options):
         ({"steps": 2.5}, BadOption, "steps"),
         ({"orders": 1}, BadOption, "orders is a whole number from 2"),
         ({"seed": -1}, BadOption, "seed is a whole number from 0"),
+        ({"seed": True}, BadOption, "seed is a whole number from 0; True came"),
         ({"baseline": "grey"}, UnknownName, "no baseline 'grey'"),
         ({"baseline": torch.zeros(1, 3, 4, 5)}, BadOption, r"\(1, 3, 8, 15\)"),
         ({"baseline": torch.full((1, 3, 8, 15), torch.nan)}, BadOption, "finite"),

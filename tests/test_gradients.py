@@ -313,6 +313,7 @@ def test_a_target_without_influence_gives_a_map_of_zeros_and_says_so():
         (5, UnknownName, "There is no class 5: there are 5, numbered from 0 to 4"),
         (-1, UnknownName, "numbered from 0 to 4"),
         (1.5, BadOption, "1.5 came"),
+        (True, BadOption, "True came"),
         ([1], BadOption, "came"),
         (attnviz.similarity_to("reg1"), UnknownName, "no query 'reg1'"),
         (attnviz.similarity_to("mean"), BadOption, "mean of all patches is none"),

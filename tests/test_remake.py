@@ -23,6 +23,7 @@ from attnviz.__main__ import main
 from attnviz.again import again, options_from, options_of
 from attnviz.carried import carried
 from attnviz.errors import BadOption
+from attnviz.export import render
 from attnviz.manifest_shape import FLAGS
 from attnviz.paper import Paper
 from attnviz.remake import read_manifest
@@ -421,11 +422,21 @@ def test_a_module_of_ones_own_and_a_tensor_cannot_be_named():
 @pytest.mark.parametrize(
     "paper",
     [Paper(), Paper(venue="cvpr", clip=90.0), Paper(scale=Scale(0.1, 0.3, "mine"), letters=True),
+     Paper(scale=Scale(np.float32(0.25), 1, "mine"), alpha=np.float32(0.25), dpi=np.int64(80)),
      FilmPaper(columns=3, seconds=0.25)],
 )  # fmt: skip
 def test_options_come_back_from_plain_values(paper):
     plain = json.loads(json.dumps(options_of(paper)))
     assert replace(paper, venue=None) == type(paper)(**options_from(plain))
+
+
+def test_numbers_of_numpy_s_are_plain_in_the_manifest():
+    heat = attnviz.explain(
+        attnviz.observe(models.load("digits"), Image.new("RGB", (32, 32)), target=np.int64(3)),
+        query=(np.int64(1), np.int64(2)),
+    )
+    (shown,) = read_manifest(carried(render(heat, ".npz")), "it")["again"]["maps"]
+    assert (shown["query"], shown["from"]["target"]) == ([1, 2], 3)
 
 
 def test_a_scale_that_is_none_is_refused():

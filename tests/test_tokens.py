@@ -74,6 +74,7 @@ def test_named_queries():
         ((2, 0), UnknownName, "rows 0 to 1"),
         ((0, -1), UnknownName, "columns 0 to 2"),
         ((0.5, 1), BadOption, "whole numbers"),
+        ((0, True), BadOption, "whole numbers"),
         (7, BadOption, "(row, col)"),
         ((1, 2, 3), BadOption, "(row, col)"),
     ],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import index
 from typing import Any, Literal, assert_never
 
 from attnviz.errors import BadOption, UnknownName, unknown
 from attnviz.record import AttentionRecord
+from attnviz.shapes import as_whole
 
 Kind = Literal["layer", "head", "component", "choice", "fraction", "side", "seconds"]
 
@@ -125,7 +125,7 @@ def check(
 
 def _count(name: str, value: Any) -> int:
     try:
-        number = index(value)
+        number = as_whole(value)
     except TypeError:
         number = 0
     if number < 1:
@@ -151,7 +151,7 @@ def _seconds(name: str, value: Any) -> float:
 def _position(name: str, value: Any, count: int) -> int:
     """A number counted from 0, or from the end where negative, as Python counts."""
     try:
-        number = index(value)
+        number = as_whole(value)
     except TypeError:
         raise BadOption(f"{name} is a whole number; {value!r} came.") from None
     if not -count <= number < count:
