@@ -43,7 +43,8 @@ def plan(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, Paper]:
     """Where and how `save` would write; what is wrong with that is known before a model runs."""
-    return checked_target(path, KINDS, overwrite), chosen_options(Paper, options)
+    paper = chosen_options(Paper, options)  # what is wrong with them is said before what is there
+    return checked_target(path, KINDS, overwrite), paper
 
 
 def render(heat: Heatmap, kind: str, **options: Any) -> bytes:

@@ -39,7 +39,8 @@ def plan_film(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, FilmPaper]:
     """Where and how `save_film` would write; what is wrong with that is known before."""
-    return checked_target(path, FILM_KINDS, overwrite), chosen_options(FilmPaper, options)
+    paper = chosen_options(FilmPaper, options)
+    return checked_target(path, FILM_KINDS, overwrite), paper
 
 
 def render_film(frames: Frames, kind: str, **options: Any) -> bytes:

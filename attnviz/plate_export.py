@@ -45,7 +45,8 @@ def plan_plate(
     path: str | os.PathLike[str], *, overwrite: bool = True, **options: Any
 ) -> tuple[Path, Paper]:
     """Where and how `save_plate` would write; what is wrong with that is known before."""
-    return checked_target(path, PLATE_KINDS, overwrite), chosen_options(Paper, options)
+    paper = chosen_options(Paper, options)
+    return checked_target(path, PLATE_KINDS, overwrite), paper
 
 
 def render_plate(plate: Plate, kind: str, **options: Any) -> bytes:

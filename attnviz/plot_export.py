@@ -97,6 +97,7 @@ def save_depth(
 
     Raises `BadOption` as `save` does, and `UnknownName` for a metric that doesn't exist.
     """
+    chosen_options(PlotPaper, options)
     target = checked_target(path, DEPTH_KINDS, overwrite)
     content = render_depth(metrics, names, kind_of(target, DEPTH_KINDS), **options)
     return write_whole(target, content, overwrite=overwrite)

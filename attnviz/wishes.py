@@ -12,7 +12,10 @@ from attnviz.methods import METHODS
 
 
 def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any]:
-    """The methods' options that were given; raises BadOption for contradictions."""
+    """The methods' options that were given.
+
+    Raises BadOption for contradictions, and BadOption or UnknownName for values that no model has.
+    """
     if given.random and given.checkpoint:
         raise BadOption("--random and --checkpoint came: give one of them.")
     if given.seed is not None and not given.random:
@@ -32,6 +35,7 @@ def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any
             raise BadOption(
                 f"--method {', '.join(methods)} has no --{name.replace('_', '-')}; it has {flags}."
             )
+        own[name].check_alone(name, asked[name])
     settled = {name: option.default for name, option in own.items()} | asked
     if len(methods) == 1 and METHODS[methods[0]].in_colour(settled):
         _refuse_scales(given, methods[0])

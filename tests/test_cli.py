@@ -277,8 +277,12 @@ MASS = "The mass to hold is above 0 and at most 1; nan came."
         (["plate", "--show", "heads"], "--clip", "inf", CLIP),
         (["plate", "--show", "methods", "--methods", "pca"], "--mass", "nan", MASS),
         (["batch"], "--mass", "nan", MASS),
+        (["--method", "rollout"], "--discard-ratio", "1", "discard ratio is a number from 0 to 1 (not included); 1.0 came."),
+        (["--method", "rollout"], "--residual", "2", "residual is a number from 0 to 1; 2.0 came."),
+        (["faithfulness", "--method", "flow"], "--pool", "0", "pool is a whole number from 1; 0 came."),
+        (["plate", "--show", "methods", "--methods", "pca"], "--component", "3", "There is no component 3: there are 3, numbered 0 to 2 (or from the end, -1 to -3)."),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_options_is_said_before_what_is_there(
     picture, tmp_path, capsys, command, flag, value, says
 ):

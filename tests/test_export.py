@@ -9,6 +9,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
+import attnviz
 from attnviz import depth, paper, sheet, typeset
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
@@ -589,6 +591,19 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_half_written(tmp_path, monk
     monkeypatch.undo()
     assert target.read_bytes() == before
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_wrong_option_is_said_before_what_is_there(tmp_path) -> None:
+    there = tmp_path / "a.png"
+    there.write_text("mine")
+    asked = {"overwrite": False, "colourmap": "inferno"}
+    for write in (
+        partial(save, heat()),
+        partial(save_depth, measured(1), "entropy"),
+        attnviz.beside([heat()]).save,
+    ):
+        with pytest.raises(UnknownName, match="'colourmap'"):
+            write(there, **asked)
 
 
 def test_an_existing_file_is_kept_on_request(tmp_path) -> None:

@@ -50,12 +50,6 @@ class Option:
         """
         words = name.replace("_", " ")
         match self.kind:
-            case "choice":
-                if value not in self.choices:
-                    raise unknown(words, value, self.choices)
-                return value
-            case "fraction":
-                return self._fraction(words, value)
             case "layer":
                 if value is None and self.default is None:
                     return None
@@ -64,6 +58,21 @@ class Option:
                 asked = record.layers if layer is None else [record.layers[layer]]
                 heads = min(each.heads for each in asked)
                 return None if value is None else _position(words, value, heads)
+            case _:
+                return self.check_alone(name, value)
+
+    def check_alone(self, name: str, value: Any) -> Any:
+        """The same before there is a model; a layer and a head, which only that has, pass."""
+        words = name.replace("_", " ")
+        match self.kind:
+            case "layer" | "head":
+                return value
+            case "choice":
+                if value not in self.choices:
+                    raise unknown(words, value, self.choices)
+                return value
+            case "fraction":
+                return self._fraction(words, value)
             case "component":
                 return None if value is None else _position(words, value, COMPONENTS)
             case "side":
