@@ -52,7 +52,7 @@ from attnviz.record import AttentionRecord
 from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
-from attnviz.usage import counted, say_loading
+from attnviz.usage import counted, escape_output, say_loading
 from attnviz.wishes import asked_of
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 from models.devices import choose_device
@@ -66,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in SECOND else None
     hush()
+    escape_output()
     try:
         raise_again()
         if words and words[0] in COMMANDS:

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor, device, nn
 
 from attnviz.errors import unknown
+from attnviz.facts import called as called
 from attnviz.geometry import Geometry
 from attnviz.tokens import TokenLayout
 
@@ -47,7 +48,7 @@ class Loading:
     seed: int | None = None
     """Of random weights; None for others."""
     checkpoint: str | None = None
-    """The name of the file that the weights are of, without its folder."""
+    """The name of the file that the weights are of, without its folder, as `called` gives it."""
     image_size: tuple[int, int] | None = None
     """(rows, cols) in pixels; None for the model's own."""
 

@@ -15,6 +15,7 @@ import models
 from attnviz.carried import MOST, carried
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption, BadWeights
+from attnviz.facts import called
 from attnviz.figure import KINDS, kinds_of, render
 from attnviz.images import open_image
 from attnviz.remake import drawing_of, read_manifest, remake, require_versions
@@ -103,7 +104,7 @@ def _load(origin: Mapping[str, Any], checkpoints: Sequence[str]) -> LoadedViT:
         raise BadOption(f"The weights were a file, {named}: give it as --checkpoint FILE.")
     if len(checkpoints) == 1:
         return _loaded(origin, checkpoints[0])
-    for path in sorted(checkpoints, key=lambda path: Path(path).name != named):
+    for path in sorted(checkpoints, key=lambda path: called(Path(path).name) != named):
         with suppress(BadWeights):  # another model's
             vit = _loaded(origin, path)
             if weights_sum(vit.module) == origin["weights_sha256"]:

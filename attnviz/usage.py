@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import NoReturn
 
 MODEL, METHOD = "dinov2-small", "attention"
@@ -17,6 +18,13 @@ class CommandParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One sentence, which points to that command's own help; exit code 2."""
         self.exit(2, f"attnviz: {message}. See {self.prog} --help\n")
+
+
+def escape_output() -> None:
+    """From here what the terminal cannot print, as a file's name that is no text, is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def say_loading(name: str) -> None:

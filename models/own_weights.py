@@ -19,7 +19,13 @@ from models.fitting import require_fit
 from models.own_adapter import OwnViT
 from models.seeds import seeded
 from models.vit import ViT
-from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, read_checked, read_safetensors
+from models.weights import (
+    CHECKPOINT_WORDS,
+    RANDOM_WORDS,
+    file_called,
+    read_checked,
+    read_safetensors,
+)
 
 FOLDER = Path(__file__).resolve().parent / "trained"
 LABELS = tuple("0123456789")
@@ -83,9 +89,9 @@ def load(
     """
     trained = TRAINED[name]
     if checkpoint is not None:
-        called = Path(checkpoint).name
-        module = _assemble(trained.build, read_safetensors(checkpoint), called)
-        weights = CHECKPOINT_WORDS.format(called)
+        source = file_called(checkpoint)
+        module = _assemble(trained.build, read_safetensors(checkpoint), source)
+        weights = CHECKPOINT_WORDS.format(source)
     elif not pretrained:
         with seeded(seed):
             module = trained.build()
@@ -98,8 +104,10 @@ def load(
             " checked by SHA-256."
         )
     random = checkpoint is None and not pretrained
-    source = None if checkpoint is None else Path(checkpoint).name
-    loading = Loading(seed=seed if random else None, checkpoint=source)
+    loading = Loading(
+        seed=seed if random else None,
+        checkpoint=None if checkpoint is None else file_called(checkpoint),
+    )
     vit = OwnViT(module.eval().to(device), name, weights, random, labels=LABELS, loading=loading)
     return vit if image_size is None else vit.at(image_size)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from attnviz.contract import called
 from attnviz.errors import BadWeights
 
 CHECKPOINT_WORDS = "Your checkpoint {}."
@@ -47,10 +51,9 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
         with path.open("rb") as file:
             start = file.read(8)
             _check_header(file.read(min(MOST_HEADER, _length(start))), _length(start), path)
-        with safe_open(path, framework="pt") as stored:
+        with _stored(path) as (names, read):
             # Copies, so that nothing that happens to the file later reaches the model.
-            names = list(stored.keys())
-            state = {name: _number(stored.get_tensor(name), name, path.name) for name in names}
+            state = {name: _number(read(name), name, path.name) for name in names}
     except OSError as error:
         raise BadWeights(
             f"The checkpoint {path} cannot be read: {error.strerror}. Give the path of a"
@@ -71,6 +74,24 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, Tensor]:
                 " damaged, or the training diverged."
             )
     return state
+
+
+@contextmanager
+def _stored(path: Path) -> Iterator[tuple[list[str], Callable[[str], Tensor]]]:
+    """The names of a file's tensors, and what reads one."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:  # the library opens no file of such a name
+        held = safetensors.torch.load(path.read_bytes())
+        yield list(held), held.__getitem__
+        return
+    with safe_open(path, framework="pt") as stored:
+        yield list(stored.keys()), stored.get_tensor
+
+
+def file_called(path: str | PathLike[str]) -> str:
+    """What figures and manifests call a file: its name without its folder, as text."""
+    return called(Path(path).name)
 
 
 def named(tensor: str) -> str:

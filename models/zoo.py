@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +18,7 @@ from models.seeds import seeded
 from models.sizes import Size, as_size
 from models.timm_adapter import TimmViT, native_size, recipe_of
 from models.timm_names import TimmName, resolve
-from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, read_safetensors
+from models.weights import CHECKPOINT_WORDS, RANDOM_WORDS, file_called, read_safetensors
 from models.wrapping import AnyViT
 
 
@@ -149,7 +148,7 @@ def load(
     if found.made_for is not None and (pretrained or checkpoint is not None):
         require_another_count(str(found), found.native().blank(), blank, found.made_for)
     if checkpoint is not None:
-        state, source = read_safetensors(checkpoint), Path(checkpoint).name
+        state, source = read_safetensors(checkpoint), file_called(checkpoint)
         module = _filled(found, state, source, size)
         weights = CHECKPOINT_WORDS.format(source)
     elif not pretrained:
@@ -169,7 +168,7 @@ def load(
         recipe=recipe_of(found.config),
         loading=Loading(
             seed=None if pretrained or checkpoint is not None else seed,
-            checkpoint=None if checkpoint is None else Path(checkpoint).name,
+            checkpoint=None if checkpoint is None else file_called(checkpoint),
         ),
     )
     return vit if size is None else vit.at(size)

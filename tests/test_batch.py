@@ -623,6 +623,21 @@ def test_the_command(photos, tmp_path, capsys):
     assert "head metrics was false and is now true" in capsys.readouterr().err
 
 
+def test_a_table_and_a_picture_may_have_names_that_are_no_text(tmp_path, capsys):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    draw(folder / "0.png", 0)
+    (folder / os.fsdecode(b"\xff.png")).write_text("no picture")
+    table = tmp_path / os.fsdecode(b"\xfe.parquet")
+    for done in ("1 done", "1 was done before"):
+        assert main(["batch", str(folder), "-o", str(table), *TINY]) == 1
+        out = capsys.readouterr().out
+        assert "\\udcfe.parquet: of 2 pictures" in out and done in out
+        assert "photos/\\udcff.png" in out
+    with table.open("rb") as file:
+        assert parquet.read_table(file).num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -467,6 +467,29 @@ def test_a_name_that_is_no_text_is_escaped_in_every_file_and_comes_again(folder,
     assert (tmp_path / "b.svg").read_bytes() == drawn.read_bytes()
 
 
+def test_weights_and_outputs_may_have_names_that_are_no_text(folder, tmp_path, capsys):
+    save_file(models.load("digits").module.state_dict(), tmp_path / "plain")
+    weights = (tmp_path / "plain").rename(tmp_path / os.fsdecode(b"\xff.safetensors"))
+    figure, manifest, again = (
+        tmp_path / os.fsdecode(b"\xfe" + end) for end in (b".pdf", b".json", b"-again.pdf")
+    )
+    picture, given = str(folder / "picture.png"), ["--checkpoint", str(weights)]
+    words = ["--model", "digits", "--dpi", "80", "--manifest", str(manifest)]
+    assert main([picture, "-o", str(figure), *words, *given]) == 0
+    assert "\\udcfe.pdf: Attention" in capsys.readouterr().out
+    for source in (figure, manifest):
+        (shown,) = read_manifest(carried(source.read_bytes()), "it")["again"]["maps"]
+        assert shown["from"]["checkpoint"] == "\\udcff.safetensors"
+        assert shown["from"]["weights"] == "Your checkpoint \\udcff.safetensors."
+        assert main(["replay", str(source), picture, "-o", str(again), "--overwrite", *given]) == 0
+        assert "\\udcfe-again.pdf: Attention" in capsys.readouterr().out
+        assert again.read_bytes() == figure.read_bytes()
+    weights.write_bytes(b"none")
+    assert main([picture, "-o", str(tmp_path / "b.png"), "--model", "digits", *given]) == 2
+    said = capsys.readouterr().err
+    assert "not a whole safetensors file" in said and said.count("\n") == 1
+
+
 def test_a_row_of_two_checkpoints_takes_both_in_any_order_and_loads_each_once(folder, tmp_path, capsys, monkeypatch):  # fmt: skip
     files = []
     for seed in range(2):

@@ -206,7 +206,8 @@ class Table:
         if not os.path.lexists(self.path):
             return
         try:
-            about = (parquet.read_schema(self.path).metadata or {}).get(b"attnviz", b"")
+            with self.path.open("rb") as file:  # by Arrow itself no name that is no text is opened
+                about = (parquet.read_schema(file).metadata or {}).get(b"attnviz", b"")
         except (OSError, pa.ArrowException):
             about = b""
         if about.decode(errors="replace") != self._about:
@@ -236,7 +237,10 @@ class Table:
         about = {"attnviz": self._about}
         form = schema(head_metrics=self._heads, about=about)
         try:
-            with parquet.ParquetWriter(self._half, form, compression="zstd") as table:
+            with (
+                self._half.open("wb") as file,
+                parquet.ParquetWriter(file, form, compression="zstd") as table,
+            ):
                 for rows in _groups(journal, done):
                     table.write_table(_as_table(rows, form), row_group_size=GROUP)
             os.replace(self._half, self.path)

@@ -43,7 +43,7 @@ def checkpoints(folder: Path) -> list[Checkpoint]:
             path = Path(parent, name)
             if (
                 path.suffix == ".safetensors"
-                and _can_be_shown(name)
+                and _can_be_shown(path.relative_to(root).as_posix())
                 and path.resolve().is_relative_to(root)
                 and (entry := _as_file(path, root)) is not None
             ):
