@@ -83,7 +83,7 @@ class Row:
 
 
 def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
-    """The facts in which maps differ, or their letters where they differ in none.
+    """The facts in which maps differ, or their places where they differ in none.
 
     Facts that all have come first; those that some have, as a head where others have the mean of
     all heads, are named where these do not do.
@@ -101,13 +101,18 @@ def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
         ]
         if len(set(names)) == len(names) and all(names):
             return tuple(map(called, names))
-    return tuple(f"map {letter_of(number)}" for number in range(len(heats)))
+    return tuple(_by_place(number, heats) for number in range(len(heats)))
 
 
 def _telling(heat: Heatmap) -> dict[str, str]:
     """A map's facts and its method; what a query looks at is its direction unless one is told."""
     facts = dict(heat.facts) | {"method": heat.title}
     return {"direction": USUAL["direction"], **facts} if "query" in facts else facts
+
+
+def _by_place(number: int, heats: Sequence[Heatmap]) -> str:
+    """What a map without a name is called: by its letter, or alone by its title."""
+    return called(heats[0].title) if len(heats) == 1 else f"map {letter_of(number)}"
 
 
 def short(name: str, value: str) -> str:
@@ -130,14 +135,14 @@ def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
 def printable_row(row: Row) -> tuple[Row, list[str]]:
     """The same without facts that no font here can print, and the fonts that the rest takes.
 
-    A map whose name none can print has its letter instead, and a note that says so.
+    A map whose name none can print is called by its place, and a note says so.
     """
     names, heats, fonts = [], [], [FONT]
     for number, (name, heat) in enumerate(zip(row.names, row.heats, strict=True)):
         left, found = printable_facts((("name", name), *heat.facts))
         fonts += [font for font in found if font not in fonts]
         can = ("name", name) in left
-        names.append(name if can else f"map {letter_of(number)}")
+        names.append(name if can else _by_place(number, row.heats))
         notes = heat.notes if can else (*heat.notes, UNPRINTED)
         heats.append(replace(heat, facts=left[1:] if can else left, notes=notes))
     return replace(row, heats=tuple(heats), names=tuple(names)), fonts

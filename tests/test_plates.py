@@ -57,6 +57,16 @@ def test_maps_are_named_by_what_tells_them_apart():
     assert Row((named, named), ("one", "two")).names == ("one", "two")
 
 
+def test_one_map_alone_is_called_by_its_title(monkeypatch):
+    one = Row((heat(),))
+    assert (one.names, one.title, one.beside) == (("Attention",), "Attention", "")
+    assert one.summary == heat().summary
+    text = svg_text(render_plate(one, ".svg", letters=True))
+    assert "Attention" in text and "map a" not in text
+    monkeypatch.setattr("attnviz.row.printable_facts", lambda facts: (facts[1:], []))
+    assert row_module.printable_row(Row((heat(),), ("cat",)))[0].names == ("Attention",)
+
+
 def test_what_they_share_is_said_once_and_warnings_name_their_maps():
     first, second = row().heats
     made = Row((replace(first, notes=("odd", "both")), replace(second, notes=("both",))))
