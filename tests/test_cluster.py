@@ -20,7 +20,7 @@ from PIL import Image
 import models
 from attnviz.__main__ import main
 from attnviz.batch import Request, here, pictures_in, run
-from attnviz.batch.cluster import ALONE, AT_ONCE, TOKEN, Cluster
+from attnviz.batch.cluster import ALONE, AT_ONCE, TOKEN, Cluster, _Far
 from attnviz.batch.outputs import output_of
 from attnviz.errors import BadOption
 
@@ -78,6 +78,16 @@ def test_a_worker_that_is_killed_costs_its_own_part_alone(cluster, tmp_path):
     # And what was done elsewhere is not done again here.
     again = run(names, output_of(far, REQUEST), REQUEST, load, engine=here)
     assert (again.before, again.done) == (50, 0)
+
+
+def test_a_worker_s_versions_are_looked_at_before_it_loads_a_model():
+    here = REQUEST.versions
+    assert {"attnviz", "torch", "timm", "numpy", "pillow"} == here.keys()
+    said = _Far(None, REQUEST, {**here, "timm": "0.1", "pillow": "9"}).begin()
+    assert f"timm {here['timm']} instead of 0.1, pillow {here['pillow']} instead of 9" in str(said)
+    release = here["torch"].partition("+")[0]
+    load = partial(models.load, "digits", device="cpu")
+    assert _Far(load, REQUEST, {**here, "torch": f"{release}+cu130"}).begin() is None
 
 
 def test_without_ray_a_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):

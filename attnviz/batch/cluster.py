@@ -11,7 +11,7 @@ import os
 import secrets
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -101,9 +101,11 @@ class Cluster:
 class _Far:
     """A worker in a process of its own."""
 
-    def __init__(self, load: Loading, request: Request) -> None:
+    def __init__(self, load: Loading, request: Request, versions: Mapping[str, str]) -> None:
+        """`versions` are those where the command runs."""
         self.error: AttnVizError | None = None
         try:
+            _require_same(versions, request.versions)
             self.worker = Worker(load, request)
         except AttnVizError as error:
             self.error = error
@@ -172,7 +174,7 @@ class _Pool:
 
     def _begin(self) -> None:
         kind = self.ray.remote(max_concurrency=AT_ONCE, **self.needs)(_Far)
-        worker = kind.remote(self.load, self.request)
+        worker = kind.remote(self.load, self.request, self.request.versions)
         self.begun[worker.begin.remote()] = worker
 
     def _came(self, promise: Any) -> bool:
@@ -209,6 +211,20 @@ def _ray() -> Any:
             "--engine ray needs Ray, which is not installed: pip install -r"
             " requirements-cluster.txt, on this and every other machine."
         ) from None
+
+
+def _require_same(asked: Mapping[str, str], there: Mapping[str, str]) -> None:
+    """BadOption where a worker's versions are others; a build, as for GPUs, is no other version."""
+    others = [
+        f"{name} {there.get(name, 'none')} instead of {number}"
+        for name, number in asked.items()
+        if there.get(name, "none").partition("+")[0] != number.partition("+")[0]
+    ]
+    if others:
+        raise BadOption(
+            f"A worker on {socket.gethostname()} has {', '.join(others)}, by which results may"
+            " differ from those of others: install the same versions on every machine."
+        )
 
 
 def _require_answer(address: str) -> None:

@@ -74,6 +74,15 @@ class Request:
         """Pictures that are in hand at a time."""
         return 1 if self.alone else self.batch
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of all packages that results depend on, on the machine that asks."""
+        return {
+            name: number
+            for name, number in versions().items()
+            if not (self.is_table and name in PRINTING)
+        }
+
     def identity(self) -> dict[str, Any]:
         """All that results depend on, in plain values; files by their SHA-256, packages by version.
 
@@ -93,11 +102,7 @@ class Request:
             "fit": self.fit,
             **self.drawing,
             "head_metrics": self.head_metrics,
-            "versions": {
-                name: number
-                for name, number in versions().items()
-                if not (self.is_table and name in PRINTING)
-            },
+            "versions": self.versions,
             **{name: None if path is None else _digest(path) for name, path in files.items()},
         }
         return {name: value for name, value in asked.items() if value is not None}
