@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
+from attnviz.carried import MOST
 from attnviz.errors import BadOption
 from attnviz.figure import (
     Figure,
@@ -113,3 +114,25 @@ def bundle(figures: Sequence[tuple[Figure, Mapping[str, Any]]]) -> bytes:
     Raises BadOption for no figure.
     """
     return zip_of([pack(figure, options) for figure, options in figures])
+
+
+def manifests_in(content: bytes) -> dict[str, bytes]:
+    """The manifests in a zip of figures, by their files' names; of any other file none.
+
+    They may be anything: whoever reads them has to be suspicious.
+    """
+    found: dict[str, bytes] = {}
+    if not content.startswith(b"PK"):
+        return found
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            left = MOST
+            for name in archive.namelist():
+                if name.endswith(MANIFEST):
+                    found[name] = archive.open(name).read(left + 1)
+                    left -= len(found[name])
+                    if left < 0:
+                        return {}
+    except Exception:  # of any type: the decoder is fed what nobody vouches for
+        return {}
+    return found

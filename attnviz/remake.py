@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from PIL import Image
@@ -92,7 +92,20 @@ def remake(said: Mapping[str, Any], pictures: Sequence[Image.Image], load: Load)
 
     Raises BadOption for a picture that is missing or has changed, or weights that are others.
     """
+    return next(remake_each([said], pictures, load))
+
+
+def remake_each(
+    told: Sequence[Mapping[str, Any]], pictures: Sequence[Image.Image], load: Load
+) -> Iterator[Figure]:
+    """The same of several manifests, one after the other; a model is loaded once for all."""
     maker = _Maker({picture_sum(image): image for image in pictures}, load)
+    for said in told:
+        maker.forget_all_but(said["again"]["maps"])
+        yield _made(said, maker)
+
+
+def _made(said: Mapping[str, Any], maker: _Maker) -> Figure:
     maps = said["again"]["maps"]
     match said["kind"]:
         case "map":
@@ -129,6 +142,11 @@ def _asked(shown: Mapping[str, Any]) -> tuple[str, Query, dict[str, Any]]:
     return shown["method"], _query(shown["query"]), dict(shown["options"])
 
 
+def _key(shown: Mapping[str, Any]) -> str:
+    """What maps of one record have in common."""
+    return json.dumps([shown["from"], shown["picture"]["sha256"]], sort_keys=True)
+
+
 class _Maker:
     """Computes maps; a model is loaded once, and a record of several maps observed once."""
 
@@ -143,9 +161,14 @@ class _Maker:
         name = _name(shown)
         return heat if name is None else heat.named(name)
 
+    def forget_all_but(self, maps: Sequence[Mapping[str, Any]]) -> None:
+        """Let go of what was observed for others than these: of many figures it is too much."""
+        wanted = [_key(shown) for shown in maps]
+        self.records = {key: self.records[key] for key in wanted if key in self.records}
+
     def record(self, shown: Mapping[str, Any]) -> AttentionRecord:
         origin, sum_ = shown["from"], shown["picture"]["sha256"]
-        key = json.dumps([origin, sum_], sort_keys=True)
+        key = _key(shown)
         if key not in self.records:
             named = "" if (name := _name(shown)) is None else f", {name}"
             image = self._picture(sum_, f"the figure's picture{named}")

@@ -1,10 +1,11 @@
 """`python -m attnviz replay`: a figure made again from its manifest, byte for byte.
 
-The manifest is a file of its own, or in the figure itself.
+The manifest is a file of its own, or in the figure itself; of a zip of figures all are made again.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,40 +13,55 @@ from pathlib import Path
 from typing import Any
 
 import models
+from attnviz.bundle import ZIP, manifests_in, pack, zip_of
 from attnviz.carried import MOST, carried
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption, BadWeights
 from attnviz.facts import called
-from attnviz.figure import KINDS, kinds_of, render
+from attnviz.figure import KINDS, Figure, kinds_of, render
 from attnviz.images import open_image
-from attnviz.remake import drawing_of, read_manifest, remake, require_versions
+from attnviz.remake import drawing_of, read_manifest, remake_each, require_versions
 from attnviz.trace import weights_sum
 from attnviz.usage import CommandParser
 from attnviz.writing import checked_target, kind_of, require_free, write_whole
 
+MADE = (*KINDS, ZIP)
+"""The suffixes that `-o` takes."""
+
 
 def replay_command(arguments: Sequence[str]) -> None:
-    """Make a figure again; raises what is wrong with the manifest, the pictures or the place."""
+    """Make a figure again, or all of a zip.
+
+    Raises what is wrong with the manifest, the pictures or the place.
+    """
     parser = CommandParser(
         prog="python -m attnviz replay",
-        description="Make a figure again from the manifest in it or beside it, byte for byte.",
+        description="Make a figure again from the manifest in it or beside it, byte for byte; of a"
+        " zip of figures, the zip.",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("manifest", help="the figure, or the manifest.json that --manifest wrote")
+    add("manifest", help="the figure, a zip of them, or the manifest.json that --manifest wrote")
     add("pictures", nargs="+", metavar="picture", help="the picture, or all of them in any order")
-    add("-o", "--output", required=True, metavar="FILE", help=f"one of {', '.join(KINDS)}")
+    add("-o", "--output", required=True, metavar="FILE", help=f"one of {', '.join(MADE)}")
     add("--overwrite", action="store_true", help="replace the file if it exists already")
     weights = "the weights, where they were a file of your own; one --checkpoint for each such file"
     add("--checkpoint", action="append", default=[], metavar="FILE", help=weights)
     nearly = "draw it although versions differ, or its bytes come out otherwise"
     add("--nearly", action="store_true", help=nearly)
     given = parser.parse_args(arguments)
-    target = checked_target(given.output, KINDS, overwrite=True)
-    source = _read(Path(given.manifest))
-    said = read_manifest(carried(source), given.manifest)
+    target = checked_target(given.output, MADE, overwrite=True)
+    kind, source = kind_of(target, MADE), _read(Path(given.manifest))
+    inside = manifests_in(source) or {given.manifest: carried(source)}
+    told = {name: read_manifest(content, name) for name, content in inside.items()}
+    if len(told) > 1 and kind != ZIP:
+        raise BadOption(
+            f"{given.manifest} holds {len(told)} figures: give -o NAME{ZIP} for all of them, or"
+            f" unpack it and give one, as {next(iter(told))}."
+        )
     if not given.nearly:
-        require_versions(said)
+        for said in told.values():
+            require_versions(said)
     if not given.overwrite:
         require_free(target)
     pictures = [open_image(path) for path in given.pictures]
@@ -53,23 +69,46 @@ def replay_command(arguments: Sequence[str]) -> None:
     def load(origin: Mapping[str, Any]) -> LoadedViT:
         return _load(origin, given.checkpoint)
 
-    figure = remake(said, pictures, load)
-    kind = kind_of(target, KINDS)
+    figures = [*remake_each([*told.values()], pictures, load)]
+    drawn = [*zip(figures, map(drawing_of, told.values()), strict=True)]
+    if kind == ZIP:
+        packed = [pack(*each) for each in drawn]
+        content, files = zip_of(packed), [each.files for each in packed]
+    else:
+        content = _rendered(*drawn[0], target, kind)
+        files = [{kind: content}]
+    itself = {"kind": _kind(given.manifest), "sha256": _sum(source)}
+    same = [
+        _is_same(said.get("file") or itself, made, name if len(told) > 1 else "The figure", given)
+        for (name, said), made in zip(told.items(), files, strict=True)
+    ]
+    write_whole(target, content, overwrite=given.overwrite)
+    words = figures[0].summary if len(figures) == 1 else f"{len(figures)} figures"
+    print(f"{target}: {words}" + ("; the same bytes as then" if all(same) else ""))
+
+
+def _rendered(figure: Figure, drawing: Mapping[str, Any], target: Path, kind: str) -> bytes:
     if kind not in kinds_of(figure):
         raise BadOption(
             f"This figure can be {', '.join(kinds_of(figure))}; {target.name!r} ends in {kind}."
         )
-    content = render(figure, kind, **drawing_of(said))
-    file = said.get("file") or {"kind": _kind(given.manifest), "sha256": _sum(source)}
-    same = file["sha256"] == _sum(content)
-    if kind == file["kind"] and not same and not given.nearly:
+    return render(figure, kind, **drawing)
+
+
+def _is_same(
+    file: Mapping[str, Any], made: Mapping[str, bytes], name: str, given: argparse.Namespace
+) -> bool:
+    """Whether what was made, by suffix, holds that very file; BadOption where it is another."""
+    if file["kind"] not in made:
+        return False
+    same = bool(_sum(made[file["kind"]]) == file["sha256"])
+    if not same and not given.nearly:
         raise BadOption(
-            "The figure came out with other bytes, though pictures, weights and versions are the"
+            f"{name} came out with other bytes, though pictures, weights and versions are the"
             " same: the processor may round otherwise, or the figure was changed since. Say"
             " --nearly to have it all the same."
         )
-    write_whole(target, content, overwrite=given.overwrite)
-    print(f"{target}: {figure.summary}" + ("; the same bytes as then" if same else ""))
+    return same
 
 
 def _read(path: Path) -> bytes:

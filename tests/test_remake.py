@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import weakref
+import zipfile
 from dataclasses import fields, replace
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ import models
 from attnviz import trace
 from attnviz.__main__ import main
 from attnviz.again import again, options_from, options_of
+from attnviz.bundle import bundle, manifests_in
 from attnviz.carried import carried
 from attnviz.errors import BadOption
 from attnviz.export import render
@@ -443,6 +446,85 @@ def test_a_scale_that_is_none_is_refused():
     with pytest.raises(BadOption, match="low, high and name"):
         options_from({"scale": {"low": "x"}})
     assert trace.FORMAT == 1
+
+
+@pytest.fixture(scope="module")
+def zipped(folder):
+    """Two figures of two pictures by one model, as the page's set has them."""
+    vit = models.load("digits")
+    heats = [
+        attnviz.explain(attnviz.observe(vit, attnviz.open_image(folder / name))).named(name)
+        for name in ("picture.png", "other.png")
+    ]
+    row = attnviz.beside(heats)
+    place = folder / "set.zip"
+    place.write_bytes(bundle([(heats[0], {"dpi": 80}), (row, {"dpi": 80, "venue": "cvpr"})]))
+    return place
+
+
+def test_a_zip_of_figures_comes_again_byte_for_byte(folder, zipped, tmp_path, capsys, monkeypatch):
+    asked, load = [], models.load
+    monkeypatch.setattr(
+        models, "load", lambda *args, **more: asked.append(0) or load(*args, **more)
+    )
+    again, both = tmp_path / "again.zip", ["other.png", "picture.png"]
+    assert replayed(folder, again, manifest="set.zip", pictures=both) == 0
+    assert again.read_bytes() == zipped.read_bytes() and len(asked) == 1
+    assert capsys.readouterr().out == f"{again}: 2 figures; the same bytes as then\n"
+    # A figure alone becomes the zip that the command writes of it.
+    picture, one = str(folder / "picture.png"), tmp_path / "one.zip"
+    assert main([picture, "-o", str(one), "--model", "digits", "--dpi", "80"]) == 0
+    with zipfile.ZipFile(one) as archive:
+        (pdf,) = (name for name in archive.namelist() if name.endswith(".pdf"))
+        archive.extract(pdf, tmp_path)
+    assert main(["replay", str(tmp_path / pdf), picture, "-o", str(tmp_path / "b.zip")]) == 0
+    assert (tmp_path / "b.zip").read_bytes() == one.read_bytes()
+    # And one in a zip can be had as any file.
+    assert main(["replay", str(one), picture, "-o", str(tmp_path / "c.pdf")]) == 0
+    assert (tmp_path / "c.pdf").read_bytes() == (tmp_path / pdf).read_bytes()
+
+
+def test_a_zip_that_cannot_come_again_is_one_sentence(folder, zipped, tmp_path, capsys):
+    with zipfile.ZipFile(zipped) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    (name, *_) = (name for name in parts if name.endswith(".manifest.json"))
+    said = json.loads(parts[name])
+    said["file"]["sha256"] = "0" * 64
+    made = {
+        "edited.zip": parts | {name: json.dumps(said).encode()},
+        "changed.zip": parts | {name: json.dumps(said | {"seal": seal_of(said)}).encode()},
+        "strange.zip": {"notes.txt": b"mine"},
+        "bare.zip": {"a.manifest.json": b"{}"},
+    }
+    for place, files in made.items():
+        with zipfile.ZipFile(tmp_path / place, "w") as archive:
+            for each, content in files.items():
+                archive.writestr(each, content)
+    (tmp_path / "torn.zip").write_bytes(zipped.read_bytes()[:-50])
+    (tmp_path / "set.zip").write_bytes(zipped.read_bytes())
+    both = [str(folder / each) for each in ("picture.png", "other.png")]
+    for place, out, pictures, says in (
+        ("edited.zip", "o.zip", both, f"{name} was edited since it was written"),
+        ("changed.zip", "o.zip", both, f"{name} came out with other bytes"),
+        ("strange.zip", "o.zip", both, "strange.zip is no manifest of attnviz's"),
+        ("bare.zip", "o.zip", both, "a.manifest.json is no manifest of attnviz's"),
+        ("torn.zip", "o.zip", both, "torn.zip is no manifest of attnviz's"),
+        ("set.zip", "o.pdf", both, f"holds 2 figures: give -o NAME.zip for all of them, or unpack it and give one, as {name}."),
+        ("set.zip", "o.zip", both[:1], "None of the pictures that came is the figure's picture, other.png"),
+    ):  # fmt: skip
+        assert main(["replay", str(tmp_path / place), *pictures, "-o", str(tmp_path / out)]) == 2
+        told = capsys.readouterr().err
+        assert says in told and told.count("\n") == 1 and not (tmp_path / out).exists()
+
+
+def test_no_zip_is_read_beyond_its_bounds(monkeypatch):
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.manifest.json", b" " * 400)
+    assert [len(each) for each in manifests_in(file.getvalue()).values()] == [400] * 3
+    monkeypatch.setattr("attnviz.bundle.MOST", 1000)
+    assert manifests_in(file.getvalue()) == {}
 
 
 def test_a_name_that_is_no_text_is_escaped_in_every_file_and_comes_again(folder, tmp_path, capsys):
