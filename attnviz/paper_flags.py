@@ -8,7 +8,7 @@ from typing import Any
 from attnviz.colour import COLORMAPS
 from attnviz.errors import BadOption
 from attnviz.heatmap import INTERPOLATIONS
-from attnviz.used import USED
+from attnviz.used import USED, flag_of
 from attnviz.venue import VENUES
 
 
@@ -16,13 +16,9 @@ def require_used(kind: str, drawing: Collection[str]) -> None:
     """BadOption for options, by name, that a file of that kind has no use for."""
     unused = [name for name in drawing if name not in USED.get(kind, drawing)]
     if unused:
-        flags = ", ".join(_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in unused)
+        flags = ", ".join(map(flag_of, unused))
         out = "it" if len(unused) == 1 else "them"
         raise BadOption(f"A {kind} file has no use for {flags}: leave {out} out.")
-
-
-_FLAGS = {"caption": "--no-caption"}
-"""Flags that are not called as their option is."""
 
 
 def add_colours(

@@ -15,7 +15,7 @@ from attnviz.mass import MASS
 from attnviz.recipe import Recipe
 from attnviz.scale import Scale
 from attnviz.usage import METHOD, MODEL
-from attnviz.used import EVERY, used_by
+from attnviz.used import EVERY, flag_words, used_by
 
 WIDTH = 88
 """A call longer than this has an argument a line."""
@@ -54,7 +54,7 @@ def command_of(recipe: Recipe, output: str | None = None) -> str | None:
         del flags["scale"]
     for flag, value in flags.items():
         if value is not None:
-            words += [f"--{flag.replace('_', '-')}", shlex.quote(_text(value))]
+            words += map(shlex.quote, flag_words(flag, value))
     command = " ".join(words)
     if not isinstance(scale, Scale):
         return command
@@ -232,13 +232,13 @@ def _words(name: str | None, recipe: Recipe) -> list[str]:
         case ("class", number):
             flags["target"] = number
         case ("token" | "picture", what):
-            flags["similar-to"] = what
+            flags["similar_to"] = what
     if recipe.query is not None:
         flags["query"] = recipe.query
     if source.random:
         words.append("--random")
     for flag, value in flags.items():
-        words += [f"--{flag}", _text(value)]
+        words += flag_words(flag, value)
     return [shlex.quote(word) for word in words]
 
 
@@ -250,10 +250,3 @@ def _renamed(extra: Mapping[str, Any]) -> dict[str, Any]:
 def _size(size: tuple[int, int]) -> int | tuple[int, int]:
     rows, cols = size
     return rows if rows == cols else size
-
-
-def _text(value: object) -> str:
-    """As the command line reads it: a patch by its two numbers."""
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return repr(value) if isinstance(value, float) else str(value)

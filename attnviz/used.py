@@ -1,4 +1,4 @@
-"""Which of a drawing's options change which kind of file."""
+"""Which of a drawing's options change which kind of file, and how they are typed."""
 
 from __future__ import annotations
 
@@ -33,3 +33,23 @@ EVERY = frozenset().union(*USED.values())
 def used_by(output: str) -> frozenset[str]:
     """Those that change a file of that name; of a kind that is not known, all."""
     return USED.get(kind_of(output, USED), EVERY)
+
+
+def flag_of(option: str) -> str:
+    """What an option is called on the command line; what is on unless told otherwise, by "no"."""
+    return f"--{'no-' if option in _ON else ''}{option.replace('_', '-')}"
+
+
+def flag_words(option: str, value: object) -> list[str]:
+    """The words that give an option this value, unquoted; none for what is so without a word.
+
+    A patch is its two numbers, and what is on or off is a flag alone.
+    """
+    if isinstance(value, bool):
+        return [] if value is (option in _ON) else [flag_of(option)]
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return [flag_of(option), text]
+
+
+_ON = frozenset({"caption"})
+"""Options that are on unless they are turned off."""

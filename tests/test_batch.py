@@ -642,7 +642,10 @@ def test_a_table_and_a_picture_may_have_names_that_are_no_text(tmp_path, capsys)
     ("options", "says"),
     [
         (["-o", "maps.csv"], "ends in .csv"),
-        (["-o", "maps.parquet", "--alpha", "0.3"], "A table draws nothing: leave alpha out"),
+        (
+            ["-o", "maps.parquet", "--alpha", "0.3", "--no-caption"],
+            "A table draws nothing: leave --alpha, --no-caption out",
+        ),
         (["-o", f"{'x' * 300}.parquet"], "x.parquet.journal beside it can't: File name too long."),
         (["-o", f"{'x' * 245}.parquet"], "x.parquet.journal beside it can't: File name too long."),
         (["-o", f"{'x' * 300}/maps.parquet"], "File name too long. Give another output."),

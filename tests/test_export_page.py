@@ -1,13 +1,26 @@
 """The view Export: two maps compared on one figure, and a set of figures that outlives what made it."""
 
 import json
+import shlex
 import zipfile
 from io import BytesIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from page_visit import FAR, SHALLOW, calm, choose_model, open_view, stand_ins, texts, visit, widget
+from page_visit import (
+    FAR,
+    SHALLOW,
+    calm,
+    choose_model,
+    open_view,
+    stand_ins,
+    texts,
+    upload,
+    visit,
+    widget,
+)
+from PIL import Image
 from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 import attnviz
@@ -212,6 +225,21 @@ def test_a_set_outlives_what_made_it_and_is_nobody_else_s(page, offered):
 def _drawn(heat, kind):
     options = {"alpha": 0.5, "colormap": "inferno", "width_mm": 89.0, "dpi": 150}
     return attnviz.figure.render(heat, kind, **options)
+
+
+@pytest.mark.parametrize("scale", ["own", "zero"])
+def test_the_command_below_a_figure_makes_that_very_file(page, shown, tmp_path, monkeypatch, scale):
+    monkeypatch.chdir(tmp_path)
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "mine.png")
+    upload(page, "mine.png", (tmp_path / "mine.png").read_bytes())
+    choose_model(page, "digits")
+    for key, value in {"export_words": False, "export_letters": True, "export_original": True, "scale": scale, "clip": True}.items():  # fmt: skip
+        page.session_state[key] = value
+    calm(page.run())
+    command = next(each.value for each in page.code if each.language == "bash")
+    assert main(shlex.split(command)[3:]) == 0  # after python -m attnviz
+    assert (tmp_path / "map.png").read_bytes() == shown[-1]
 
 
 def small(number, size=10):

@@ -18,6 +18,7 @@ import attnviz
 import models
 from attnviz.__main__ import main
 from attnviz.explain import Explanation
+from attnviz.figure import render
 from attnviz.methods import METHODS
 from attnviz.recipe import Recipe, Source, picture_path, recipe_of
 from attnviz.recipe_text import command_of, python_of
@@ -78,11 +79,17 @@ def run_python(recipe, *, drawn=True):
     return names
 
 
-def run_command(recipe, output):
-    """In this process; gives what was written."""
+def draw_by_command(recipe, output):
+    """In this process; gives the words."""
     python, dash, module, *words = shlex.split(command_of(recipe, output), comments=True)
     assert (python, dash, module) == ("python", "-m", "attnviz")
     assert main(words) == 0
+    return words
+
+
+def run_command(recipe, output):
+    """In this process; gives the numbers that were written."""
+    draw_by_command(recipe, output)
     with np.load(output) as saved:
         return {name: saved[name] for name in saved.files}
 
@@ -197,6 +204,33 @@ def test_a_film(project, options, query):
     np.testing.assert_array_equal(command["values"], expected)
     assert len(json.loads(str(command["manifest"]))["layers"]) == len(made.maps)
     assert "--alpha" not in command_of(recipe) and "--seconds 0.3" in command_of(recipe)
+
+
+LOOK = {"alpha": 0.25, "colormap": "viridis", "scale": "zero", "clip": 90.0, "width_mm": 60.0, "dpi": 80}  # fmt: skip
+SWITCHED = {"caption": False, "original": True, "letters": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "switched"), [("map", SWITCHED), ("map", {}), ("film", {"original": True})]
+)
+def test_a_figure_is_the_same_file_with_every_switch(project, kind, switched):
+    drawing = {**LOOK, "caption": True, "original": False, "letters": False, **switched}
+    recipe = recipe_of(record(), SOURCE, kind, drawing=drawing)
+    draw_by_command(recipe, "a.png")
+    made = {"map": attnviz.explain, "film": attnviz.film}[kind](record())
+    expected = render(made.named("digit-3.png"), ".png", **drawing)
+    assert (project / "a.png").read_bytes() == expected
+
+
+@pytest.mark.parametrize("kind", ["map", "film"])
+def test_a_switch_is_a_flag_where_it_is_not_as_usual_and_no_word_where_it_is(kind):
+    for switched, flags in (
+        (SWITCHED, ["--no-caption", "--original", "--letters"]),
+        ({name: not value for name, value in SWITCHED.items()}, []),
+    ):
+        recipe = Recipe(source=SOURCE, kind=kind, drawing=switched)
+        words = shlex.split(command_of(recipe, "a.png"))
+        assert words[words.index("a.png") + 1 :] == flags
 
 
 def test_head_metrics(project):

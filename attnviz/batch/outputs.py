@@ -24,6 +24,7 @@ from attnviz.errors import BadOption
 from attnviz.export import KINDS
 from attnviz.naming import stem_of
 from attnviz.paper import Paper
+from attnviz.used import flag_of
 from attnviz.writing import write_whole
 
 JOURNAL = "batch.journal"
@@ -174,7 +175,7 @@ class Table:
     def __init__(self, path: Path, request: Request) -> None:
         """The file, and what its rows are of."""
         if request.drawing:
-            flags = ", ".join(name.replace("_", "-") for name in request.drawing)
+            flags = ", ".join(map(flag_of, request.drawing))
             raise BadOption(f"A table draws nothing: leave {flags} out.")
         self.path, self.journal = path, path.with_name(path.name + ".journal")
         self._heads = request.head_metrics

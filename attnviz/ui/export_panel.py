@@ -11,8 +11,8 @@ from attnviz.bundle import bundle
 from attnviz.figure import Figure, kinds_of, latex, paper_of, references, render, stem
 from attnviz.head_maps import HeadMaps
 from attnviz.plot_export import MetricPlot
+from attnviz.ui.code_panel import drawing_of
 from attnviz.ui.figure_files import FORMATS, offer_file
-from attnviz.ui.map_panel import drawing_options
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.set_panel import keep, offer_place
 from attnviz.ui.stage import Stage
@@ -35,7 +35,7 @@ VENUE_WORDS = {
 def show_export(stage: Stage, wanted: MapAsked) -> dict[str, Any]:
     """One map's widgets, preview and buttons; gives the options of the figure."""
     heat = wanted.compute()
-    return show_figure(stage, heat, drawing_options(stage.look, wanted.scale(heat)))
+    return show_figure(stage, heat, dict(drawing_of(heat, stage.look, wanted.scale(heat))))
 
 
 def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
