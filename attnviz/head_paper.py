@@ -61,7 +61,7 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
         )
     caption = maps.caption(printable_facts(maps.facts)[0]) if paper.caption else []
     lines = [line for text in caption for line in wrap(text, (width - 2 * gap) / points)]
-    said = wrap(_said(maps, laid.scale), (width - 2 * gap) / points)
+    said = wrap(_said(maps, laid.scale, paper.clip), (width - 2 * gap) / points)
     bar_top = gap + step + high + gap
     said_top = bar_top + (0 if laid.scale is None else bar + step)
     caption_top = said_top + step * len(said) + (gap if lines else 0)
@@ -90,7 +90,10 @@ def _marked(count: int, apart: float) -> range:
     return range(0, count, max(1, int(np.ceil(EVERY / apart))))
 
 
-def _said(maps: HeadMaps, scale: Scale | None) -> str:
+def _said(maps: HeadMaps, scale: Scale | None, clip: float | None) -> str:
     if scale is not None:
         return f"{maps.unit}, {scale.name}, one scale for all heads"
-    return f"{maps.unit}, each head from its lowest value (dark) to its highest (bright)"
+    low, high = "lowest value", "highest"
+    if clip is not None:
+        low, high = f"percentile {100 - clip:g}", f"percentile {clip:g}"
+    return f"{maps.unit}, each head from its {low} (dark) to its {high} (bright)"

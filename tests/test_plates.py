@@ -163,6 +163,17 @@ def test_heads_say_what_they_show_and_have_no_photograph():
             render_plate(made, ".png", **option)
 
 
+@pytest.mark.parametrize("clip", [None, 90.0])
+def test_heads_on_their_own_scales_say_where_these_are_cut(clip):
+    made = head_maps(small_record())
+    content = render_plate(made, ".svg", clip=clip, width_mm=183.0)
+    drawn, *_ = images_of(content)
+    expected = mosaic(made.values, clip=clip, max_side=max(drawn.size), gap=6).image
+    np.testing.assert_array_equal(drawn.convert("RGB"), expected)
+    ends = "lowest value (dark) to its highest" if clip is None else "percentile 10 (dark) to its percentile 90"  # fmt: skip
+    assert f"each head from its {ends} (bright)" in " ".join(svg_text(content).split())
+
+
 def test_cells_are_a_table():
     made = head_maps(small_record())
     lines = [*csv.reader(StringIO(render_cells(made).decode()))]
