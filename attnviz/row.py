@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from attnviz.board import Bar, Board, Panel, columns_for, letter_of
 from attnviz.errors import BadOption
 from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_notes
@@ -13,7 +15,7 @@ from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.legend import legend
 from attnviz.paper import ORIGINAL, Paper, notes_on
-from attnviz.scale import Scale
+from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import printable_facts, printed
 from attnviz.venue import TALLEST
 
@@ -149,10 +151,13 @@ def printable_row(row: Row) -> tuple[Row, list[str]]:
 
 
 def common_scale(row: Row, paper: Paper) -> Scale | None:
-    """The scale of all maps, if they share one; raises BadOption where they can't."""
+    """The scale of all maps, if they share one; raises BadOption where they can't.
+
+    A ready one has its ends already, and takes no clip.
+    """
     if isinstance(paper.scale, Scale):
         shared_scale(row.heats)  # refused for maps in different units
-        return paper.scale
+        return choose_scale(row.heats[0].drawn, paper.scale, clip=paper.clip)
     return shared_scale(row.heats, clip=paper.clip) if paper.scale == "shared" else None
 
 
@@ -176,7 +181,9 @@ def board_of_row(row: Row, paper: Paper) -> Board:
     if shared is not None:
         smoothed = paper.interpolation
         words = legend(row.heats[0], scale=shared, interpolation=smoothed)[1]
-        bar = Bar(said=words, scale=shared)
+        bar = Bar(
+            said=words, scale=shared, values=np.concatenate([heat.drawn for heat in row.heats])
+        )
     return Board(
         panels=tuple(panels),
         columns=columns_for(len(panels), paper.width_mm),

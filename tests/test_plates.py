@@ -30,6 +30,7 @@ from attnviz.plate_export import PLATE_KINDS, plate_stem, render_cells, render_p
 from attnviz.plot_export import MetricPlot, render_depth
 from attnviz.references import CITED, ENTRIES, bibtex
 from attnviz.row import Row, board_of_row
+from attnviz.scale import Scale
 from attnviz.venue import PlotPaper
 from tests.test_board import images_of
 from tests.test_export import heat, svg_text
@@ -97,6 +98,27 @@ def test_each_map_has_its_own_bar_or_all_have_one():
     assert all(each.bar is None and each.scale == shared.bar.scale for each in shared.panels)
     with pytest.raises(BadOption, match="share a scale need one unit"):
         render_plate(row(), ".png", scale="shared")
+
+
+@pytest.mark.parametrize(
+    ("options", "signs"),
+    [
+        ({"scale": "shared"}, ("", "")),
+        ({"scale": "shared", "clip": 75.0}, ("≤", "≥")),
+        ({"scale": Scale(0.0, 40.0, "mine")}, ("", "≥")),
+        ({"scale": Scale(1.0, 100.0, "mine")}, ("≤", "")),
+    ],
+)
+def test_the_bar_of_all_marks_the_ends_that_values_of_any_map_lie_beyond(options, signs):
+    alike = Row((heat(), heat(np.array(CELLS) * 2)), ("a", "b"))  # from 0 to 50, and to 100
+    (_, low), *_, (_, high) = board_of_row(alike, Paper(**options)).bar.marks(500.0)
+    assert tuple(end.strip("0123456789. ") for end in (low, high)) == signs
+
+
+def test_a_ready_scale_of_a_row_takes_no_clip():
+    alike = Row((heat(), heat(np.array(CELLS) * 2)), ("a", "b"))
+    with pytest.raises(BadOption, match="'mine' has its ends already; leave clip out"):
+        render_plate(alike, ".png", scale=Scale(0.0, 40.0, "mine"), clip=99.0)
 
 
 def test_the_picture_alone_comes_first_and_once():
