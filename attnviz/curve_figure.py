@@ -58,7 +58,7 @@ def curve_figure(curves: Curves, *, caption: bool = True) -> go.Figure:
     figure.update_xaxes(title=curves.axis, range=[0, 1], fixedrange=True, tickformat=".0%")
     figure.update_yaxes(title="<br>".join(map(escape, wrap(curves.score, LINE))), fixedrange=True)
     if caption:
-        captioned(figure, curves.caption)
+        captioned(figure, curves.caption())
         figure.update_layout(height=HEIGHT + figure.layout.margin.t)
     return figure
 

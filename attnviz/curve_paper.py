@@ -10,7 +10,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from attnviz.colour import DOT
 from attnviz.curves import Curves
-from attnviz.sheet import GAP, LINE, Sheet, printed
+from attnviz.fonts import families
+from attnviz.sheet import GAP, LINE, Sheet, printable_facts, printed
 from attnviz.typeset import wrap
 from attnviz.venue import PlotPaper
 
@@ -19,6 +20,9 @@ HEIGHT = 0.6
 
 HANDLE = 44.0
 """Points that the axis's numbers and a legend's line take beside a label."""
+
+UNPRINTED = "in letters that no font here prints"
+"""Stands for a score whose words hold such a name, as another picture's."""
 
 MAP, RANDOM = DOT, "#777777"
 """The map's curve and the random orders': told apart by anyone, and in grey."""
@@ -29,7 +33,10 @@ def draw_curves(curves: Curves, paper: PlotPaper, *, kind: str, manifest: str) -
 
     `kind` is `"png"`, `"svg"` or `"pdf"`.
     """
-    return printed(lambda: _figure(curves, paper), kind, paper.dpi, curves.caption[0], manifest)
+    fonts = printable_facts(curves.facts)[1]
+    return printed(
+        lambda: _figure(curves, paper), kind, paper.dpi, curves.summary, manifest, fonts=fonts
+    )
 
 
 def _figure(curves: Curves, paper: PlotPaper) -> Figure:
@@ -38,8 +45,10 @@ def _figure(curves: Curves, paper: PlotPaper) -> Figure:
     gap, step = round(GAP * scale), round(LINE * scale)
     width = round(paper.width_mm / 25.4 * paper.dpi)
     room = (width - 2 * gap) / scale
-    above = wrap(f"Score: {curves.score}", room)
-    below = [line for text in curves.caption if paper.caption for line in wrap(text, room)]
+    score = curves.score if families(curves.score) else UNPRINTED
+    above = wrap(f"Score: {score}", room)
+    caption = curves.caption(facts=printable_facts(curves.facts)[0]) if paper.caption else []
+    below = [line for text in caption for line in wrap(text, room)]
     labels = [wrap(label, room - HANDLE) for label in curves.labels]
     top, high = gap + step * len(above), round(width * HEIGHT) + step * sum(map(len, labels))
     height = top + high + step * len(below) + gap

@@ -155,7 +155,10 @@ class Curves:
         """The map, its facts, the test's, and the areas, in one line."""
         return "; ".join([*said(self.title, self.facts), self.verdict])
 
-    @property
-    def caption(self) -> list[str]:
-        """What a figure says beside the curves: the summary, then each warning."""
-        return with_notes([self.summary], self.notes)
+    def caption(self, *, facts: Facts | None = None) -> list[str]:
+        """What a figure says beside the curves: method, facts, areas, then each warning.
+
+        `facts` stand for its own, where some of those cannot be printed.
+        """
+        told = said(self.title, self.facts if facts is None else facts)
+        return with_notes([*told, self.verdict], self.notes)

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from attnviz.board import letter_of
 from attnviz.colour import DOT
 from attnviz.metrics import DEPTH, HeadMetrics, Metric
-from attnviz.sheet import GAP, LINE, Sheet, printed
+from attnviz.sheet import GAP, LINE, Sheet, printable_facts, printed
 from attnviz.typeset import TYPE, wrap
 from attnviz.venue import PlotPaper
 
@@ -32,8 +32,10 @@ def draw_depth(
 
     Several metrics are plots beside each other, as many as are `NARROWEST_MM` wide in a line.
     """
-    title = metrics.caption(*names)[0]
-    return printed(lambda: _figure(metrics, names, paper), kind, paper.dpi, title, manifest)
+    title, fonts = metrics.caption(*names)[0], printable_facts(metrics.facts)[1]
+    return printed(
+        lambda: _figure(metrics, names, paper), kind, paper.dpi, title, manifest, fonts=fonts
+    )
 
 
 def _figure(metrics: HeadMetrics, names: Sequence[str], paper: PlotPaper) -> Figure:
@@ -45,7 +47,8 @@ def _figure(metrics: HeadMetrics, names: Sequence[str], paper: PlotPaper) -> Fig
     lines = -(-len(names) // columns)
     each = width // columns, max(round(width / columns * HEIGHT), round(LEAST * scale))
     high = lines * each[1]
-    texts = metrics.caption(*names) if paper.caption else []
+    facts = printable_facts(metrics.facts)[0]
+    texts = metrics.caption(*names, facts=facts) if paper.caption else []
     below = [line for text in texts for line in wrap(text, (width - 2 * gap) / scale)]
     height = high + step * len(below) + (gap if below else 0)
     upper = (0.0, 1 - high / height, 1.0, high / height)

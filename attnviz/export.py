@@ -20,9 +20,9 @@ from attnviz.legend import CHANNELS, channels
 from attnviz.levels import render_cells, render_levels
 from attnviz.mass import MASS, mass_mask
 from attnviz.naming import stem_of
-from attnviz.paper import Paper, draw, printable
+from attnviz.paper import Paper, draw
 from attnviz.scale import Scale, choose_scale
-from attnviz.sheet import png_words
+from attnviz.sheet import png_words, printable_facts
 from attnviz.trace import text_of
 from attnviz.writing import checked_target, kind_of, write_whole
 
@@ -78,7 +78,7 @@ def file_stem(heat: Heatmap) -> str:
 def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
     """All that it takes to know what a figure shows, as plain values."""
     mask = paper.mask(heat)
-    printed, _ = printable(heat)
+    printed, _ = printable_facts(heat.facts)
     shown = (heat.request, heat.image, heat.fact("picture"))
     return {
         "made_by": "attnviz",
@@ -95,9 +95,7 @@ def manifest(heat: Heatmap, paper: Paper) -> dict[str, Any]:
             "interpolation": paper.interpolation,
             **_colours(heat, paper),
             "outline": mask and {"mass": mask.threshold, "held": mask.mass, "area": mask.area},
-            "left_out_for_want_of_a_font": [
-                name for name, _ in heat.facts if printed.fact(name) is None
-            ],
+            "left_out_for_want_of_a_font": [fact[0] for fact in heat.facts if fact not in printed],
         },
     }
 

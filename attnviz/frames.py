@@ -111,7 +111,7 @@ class Frames:
         """The method and its facts in one line, for captions."""
         return "; ".join(said(self.title, self.facts))
 
-    def caption(self, alpha: float, facts: Facts | None = None) -> list[str]:
+    def caption(self, alpha: float, *, facts: Facts | None = None) -> list[str]:
         """What a figure says below the maps: method, facts, opacity, then each warning.
 
         `facts` stand for its own, where some of those cannot be printed.

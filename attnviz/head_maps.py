@@ -45,9 +45,12 @@ class HeadMaps:
         """What it shows and its facts in one line."""
         return "; ".join(said(self.title, self.facts))
 
-    def caption(self, facts: Facts) -> list[str]:
-        """What a figure says below the maps, of these facts; then each warning."""
-        title, *rest = said(self.title, facts)
+    def caption(self, *, facts: Facts | None = None) -> list[str]:
+        """What a figure says below the maps: facts, then each warning.
+
+        `facts` stand for its own, where some of those cannot be printed.
+        """
+        title, *rest = said(self.title, self.facts if facts is None else facts)
         return with_notes([title, "layers downwards, heads across", *rest], self.notes)
 
     def named(self, picture: str) -> Self:

@@ -59,7 +59,7 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
             f"{heads} heads of {cols} patches do not fit into {paper.width_mm:g} mm at"
             f" {paper.dpi} dpi. Give a larger width_mm or dpi."
         )
-    caption = maps.caption(printable_facts(maps.facts)[0]) if paper.caption else []
+    caption = maps.caption(facts=printable_facts(maps.facts)[0]) if paper.caption else []
     lines = [line for text in caption for line in wrap(text, (width - 2 * gap) / points)]
     said = wrap(_said(maps, laid.scale, paper.clip), (width - 2 * gap) / points)
     bar_top = gap + step + high + gap

@@ -145,10 +145,13 @@ class Heatmap:
         """The same with the picture's name, 255 letters at most, among its facts."""
         return replace(self, facts=with_picture(self.facts, picture))
 
-    def caption(self, alpha: float, mask: MassMask | None = None) -> list[str]:
-        """What a figure says below its colour bar: method, facts, outline, then each warning."""
-        drawn = [f"opacity {alpha:g}", *([mask.summary] if mask else [])]
-        return with_notes([self.summary, *drawn], self.notes)
+    def caption(
+        self, alpha: float, mask: MassMask | None = None, *, facts: Facts | None = None
+    ) -> list[str]:
+        """What a figure says below its bar; `facts` stand for its own that cannot be printed."""
+        told = said(self.title, self.facts if facts is None else facts)
+        told += [f"opacity {alpha:g}", *([mask.summary] if mask else [])]
+        return with_notes(told, self.notes)
 
     def cell_box(self, row: int, col: int) -> Box:
         """Where one patch lies in the picture: (left, top, right, bottom)."""

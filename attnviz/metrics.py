@@ -130,12 +130,15 @@ class HeadMetrics:
             for head in range(count)
         ]
 
-    def caption(self, *names: str) -> list[str]:
-        """What a plot of metrics says below it: what a dot is, facts, then each warning."""
+    def caption(self, *names: str, facts: Facts | None = None) -> list[str]:
+        """What a plot of metrics says below it: what a dot is, facts, then each warning.
+
+        `facts` stand for its own, where some of those cannot be printed.
+        """
         labels = "; ".join(self.describe(name).label for name in names)
-        title, *facts = said(labels, self.facts)
+        title, *rest = said(labels, self.facts if facts is None else facts)
         dot = "each dot a head, mean over the patches as queries; line: mean over heads"
-        return with_notes([title, dot, *facts], self.notes)
+        return with_notes([title, dot, *rest], self.notes)
 
     def named(self, picture: str) -> Self:
         """The same with the picture's name among its facts."""

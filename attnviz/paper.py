@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from attnviz.board import Bar, Board, Panel
@@ -68,21 +68,15 @@ class Paper:
 
 def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
     """The figure as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside."""
-    shown, fonts = printable(heat)
+    fonts = printable_facts(heat.facts)[1]
     return printed(
-        lambda: _board(shown, paper).drawn(kind),
+        lambda: _board(heat, paper).drawn(kind),
         kind,
         paper.dpi,
         heat.summary,
         manifest,
         fonts=fonts,
     )
-
-
-def printable(heat: Heatmap) -> tuple[Heatmap, list[str]]:
-    """The same without facts that no font here can print, and the fonts for those that are left."""
-    left, fonts = printable_facts(heat.facts)
-    return replace(heat, facts=left), fonts
 
 
 def bar_of(heat: Heatmap, paper: Paper, **changed: Any) -> Bar:
@@ -102,7 +96,10 @@ def _stretch(heat: Heatmap) -> str:
 
 def _board(heat: Heatmap, paper: Paper) -> Board:
     mask = paper.mask(heat)
-    texts = [*heat.caption(paper.alpha, mask), *notes_on([heat])] if paper.caption else []
+    texts: list[str] = []
+    if paper.caption:
+        facts = printable_facts(heat.facts)[0]
+        texts = [*heat.caption(paper.alpha, mask, facts=facts), *notes_on([heat])]
     name = (heat.title,) if paper.original else ()
     panel = Panel(
         image=heat.image,

@@ -97,7 +97,7 @@ def texts_of(frames: Frames, paper: FilmPaper) -> list[str]:
     """What the caption says; a fact that no font here can print is left to the metadata."""
     if not paper.caption:
         return []
-    said = frames.caption(paper.alpha, printable_facts(frames.facts)[0])
+    said = frames.caption(paper.alpha, facts=printable_facts(frames.facts)[0])
     return [*said, *notes_on([*frames.maps.values()])]
 
 

@@ -15,25 +15,29 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 import attnviz
-from attnviz import depth, sheet
+from attnviz import curve_paper, depth, head_paper, paper, sheet, strip
 from attnviz import row as row_module
 from attnviz.__main__ import main
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
+from attnviz.export import render
 from attnviz.figure import escaped, keys, latex, references
+from attnviz.film_export import render_film
 from attnviz.head_maps import head_maps
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
 from attnviz.mosaic import mosaic
 from attnviz.paper import Paper
 from attnviz.plate_export import PLATE_KINDS, plate_stem, render_cells, render_plate
-from attnviz.plot_export import MetricPlot, render_depth
+from attnviz.plot_export import MetricPlot, render_curves, render_depth
 from attnviz.references import CITED, ENTRIES, bibtex
 from attnviz.row import Row, board_of_row
 from attnviz.scale import Scale
 from attnviz.venue import PlotPaper
 from tests.test_board import images_of
+from tests.test_curve_files import CURVES
 from tests.test_export import heat, svg_text
+from tests.test_film import frames
 from tests.test_methods import random_maps, record_of
 
 CELLS = ((0, 1, 2), (3, 4, 50))
@@ -361,13 +365,43 @@ def test_a_name_that_no_font_prints_is_said_and_its_map_has_a_letter(monkeypatch
     assert made.names == ("原图", "model two")
 
 
-def test_a_name_takes_the_font_that_has_its_letters(monkeypatch):
+def odd_figures():
+    """Of every type, each of a picture whose name takes another font; and their modules."""
+    picture, record = "原图.jpg", small_record()
+    curves = replace(CURVES, score="how alike it is to 原图.jpg", facts=(("picture", picture), *CURVES.facts))  # fmt: skip
+    yield paper, lambda: render(heat().named(picture), ".svg")
+    yield strip, lambda: render_film(frames().named(picture), ".svg")
+    yield row_module, lambda: render_plate(row(names=(picture, "b")), ".svg")
+    yield head_paper, lambda: render_plate(attnviz.heads(record).named(picture), ".svg")
+    yield depth, lambda: render_depth(head_metrics(record).named(picture), "entropy", ".svg")
+    yield curve_paper, lambda: render_curves(curves, ".svg")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_no_figure_prints_a_name_as_boxes(monkeypatch, number):
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
+    _, made = [*odd_figures()][number]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # as Matplotlib warns of boxes
+        content = made()
+    assert "原" not in svg_text(content) and "原" in content.decode()  # the metadata keep it
+
+
+def test_a_score_that_no_font_prints_is_said_to_be(monkeypatch):
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
+    text = svg_text(render_curves(replace(CURVES, score="原图.jpg"), ".svg"))
+    assert "Score: in letters that no font here prints" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_name_takes_the_font_that_has_its_letters(monkeypatch, number):
     taken = []
-    monkeypatch.setattr(row_module, "printed", lambda *_, fonts, **__: taken.extend(fonts))
+    module, made = [*odd_figures()][number]
+    monkeypatch.setattr(module, "printed", lambda *_, fonts=(), **__: taken.extend(fonts))
     monkeypatch.setattr(
         sheet, "families", lambda text: ["DejaVu Sans"] if text.isascii() else ["DejaVu Sans", "Other"]
     )  # fmt: skip
-    render_plate(row(names=("原图", "b")), ".svg")
+    made()
     assert taken == ["DejaVu Sans", "Other"]
 
 
