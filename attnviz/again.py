@@ -44,7 +44,7 @@ def chosen_options(kind: Callable[..., _Paper], options: Mapping[str, Any]) -> _
     for name in options:
         if name not in known:
             raise unknown("option of a saved figure", name, known)
-    return kind(**options)
+    return kind(**{name: plain(value) for name, value in options.items()})
 
 
 def options_of(paper: Any) -> dict[str, Any]:
@@ -54,18 +54,22 @@ def options_of(paper: Any) -> dict[str, Any]:
         for each in fields(paper)
         if each.name != "venue" and getattr(paper, each.name) != each.default
     }
-    return {name: _plain(value) for name, value in chosen.items()}
+    return {
+        name: {"low": value.low, "high": value.high, "name": value.name}
+        if isinstance(value, Scale)
+        else plain(value)
+        for name, value in chosen.items()
+    }
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Scale):
-        return {"low": float(value.low), "high": float(value.high), "name": value.name}
+def plain(value: Any) -> Any:
+    """A number, a flag or a name of NumPy's as Python's, which JSON can hold; all else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def options_from(plain: Mapping[str, Any]) -> dict[str, Any]:
+def options_from(written: Mapping[str, Any]) -> dict[str, Any]:
     """The same, as options are given; BadOption for a scale that is none."""
-    options = dict(plain)
+    options = dict(written)
     scale = options.get("scale")
     if isinstance(scale, Mapping):
         try:

@@ -26,11 +26,14 @@ class Scale:
     name: str
 
     def __post_init__(self) -> None:
-        """Check that the ends are in order."""
-        if not (isfinite(self.low) and isfinite(self.high) and self.low <= self.high):
+        """Check that the ends are numbers, and in order; NumPy's become Python's, as JSON has."""
+        real = isinstance(self.low, Real) and isinstance(self.high, Real)
+        if not (real and isfinite(self.low) and isfinite(self.high) and self.low <= self.high):
             raise BadOption(
                 f"A scale runs from a low to a high finite number; {self.low} to {self.high} came."
             )
+        for end in ("low", "high"):
+            object.__setattr__(self, end, float(getattr(self, end)))
 
     @property
     def flat(self) -> bool:

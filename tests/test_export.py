@@ -508,6 +508,22 @@ def test_the_same_request_gives_the_same_bytes(kind) -> None:
         assert matplotlib.rcParams["pdf.fonttype"] == 3
 
 
+@pytest.mark.parametrize("kind", RENDERERS)
+def test_numbers_of_numpy_draw_what_python_s_do(kind) -> None:
+    made = heat()
+    scale = Scale(made.values.min(), made.values.max(), "of its values")
+    assert (type(scale.low), type(scale.high)) == (float, float)
+    options = {"alpha": np.float32(0.3), "mass": np.float32(0.6), "width_mm": np.float32(60.1), "dpi": np.int64(80)}  # fmt: skip
+    plain = {name: value.item() for name, value in options.items()}
+    assert render(made, kind, **options, scale=scale) == render(made, kind, **plain, scale=scale)
+
+
+@pytest.mark.parametrize("end", ["3", None, np.array([1.0]), np.nan, 1j])
+def test_a_scale_s_end_is_a_number(end) -> None:
+    with pytest.raises(BadOption, match="from a low to a high finite number"):
+        Scale(end, 5.0, "mine")
+
+
 def test_one_figure_at_a_time(monkeypatch) -> None:
     held = []
     real = paper._board
