@@ -22,8 +22,8 @@ Shown = tuple[Mapping[str, Any] | None, Image.Image | None, str | None]
 def again(kind: str, shown: Sequence[Shown], paper: object, **more: Any) -> dict[str, Any]:
     """What `replay` reads; without the part to repeat where a map takes more than names.
 
-    `kind` is what the file shows: `"map"`, `"film"`, `"row"`, `"heads"` or `"metrics"`; `paper` the
-    record of options that it was drawn with.
+    `kind` is what the file shows: `"map"`, `"film"`, `"row"`, `"heads"`, `"metrics"` or `"curves"`;
+    `paper` the record of options that it was drawn with.
     """
     said: dict[str, Any] = {"format": FORMAT, "kind": kind, "versions": dict(versions())}
     maps = []

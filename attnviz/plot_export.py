@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -184,6 +183,7 @@ def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:
     paper = chosen_options(PlotPaper, options)
     said = {
         "made_by": "attnviz",
+        **again("curves", [(None, None, None)], paper),  # curves are not made again
         "title": curves.title,
         "mode": curves.mode,
         "score": curves.score,
@@ -192,7 +192,7 @@ def render_curves(curves: Curves, kind: str, **options: Any) -> bytes:
         "area": curves.area,
         "random_areas": curves.random_areas.tolist(),
     }
-    text = json.dumps(said, ensure_ascii=False)
+    text = text_of(said)
     if kind != ".npz":
         return draw_curves(curves, paper, kind=kind.removeprefix("."), manifest=text)
     file = BytesIO()

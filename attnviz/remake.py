@@ -58,8 +58,8 @@ def read_manifest(content: bytes, name: str) -> dict[str, Any]:
         )
     if "again" in said and said["again"] is None:
         raise BadOption(
-            f"{name} is of a figure that takes more than names to compute, as one of a module of"
-            " your own or of a ready tensor: make it again in Python."
+            f"{name} is of a figure that takes more than names to compute, as curves, or a map of a"
+            " module of your own or of a ready tensor: make it again as it was made."
         )
     if not fits(said):
         raise _none(name)

@@ -16,11 +16,15 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnviz import curve_paper, sheet
+from attnviz.__main__ import main
+from attnviz.carried import carried
 from attnviz.curve_figure import BAND, curve_figure
 from attnviz.curve_paper import MAP, RANDOM
 from attnviz.curves import Curves
 from attnviz.errors import BadOption, UnknownName
 from attnviz.plot_export import render_curves, save_curves
+from attnviz.samples import sample_path
+from attnviz.trace import seal_of, versions
 from attnviz.venue import PlotPaper
 from tests.test_faithfulness import MADE
 
@@ -196,6 +200,22 @@ def test_what_does_not_work_is_said_and_nothing_is_written(tmp_path, name, optio
     with pytest.raises(error, match=said):
         save_curves(CURVES, tmp_path / name, **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [".png", ".svg", ".pdf", ".npz"])
+def test_curves_are_sealed_and_replay_says_that_they_are_none_of_its_own(tmp_path, capsys, kind):
+    odd = replace(
+        CURVES, score="of a\u2028b.png", facts=(*CURVES.facts, ("picture", "a\u2028b.png"))
+    )
+    content = render_curves(odd, kind)
+    said = json.loads(carried(content))
+    assert said["facts"]["picture"] == "a\u2028b.png" and said["versions"] == dict(versions())
+    assert said["kind"] == "curves" and said["seal"] == seal_of(said)
+    path = tmp_path / f"curve{kind}"
+    path.write_bytes(content)
+    assert main(["replay", str(path), str(sample_path("cat")), "-o", str(tmp_path / "b.png")]) == 2
+    error = capsys.readouterr().err
+    assert "takes more than names to compute, as curves" in error and error.count("\n") == 1
 
 
 def test_an_unknown_kind_of_file():
