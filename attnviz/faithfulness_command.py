@@ -48,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--orders", type=_whole(2), default=ORDERS, help=random)
     add("--order-seed", type=_whole(0), default=SEED, help="of the random orders (%(default)s)")
     add = parser.add_argument_group("the drawing").add_argument
-    add_paper(add, {field.name: field.default for field in fields(PlotPaper)}, "the plot")
+    of = {field.name: field.default for field in fields(PlotPaper)}
+    del of["letters"]  # it is one plot
+    add_paper(add, of, "the plot")
 
 
 def run(

@@ -13,6 +13,9 @@ from attnviz.colour import bounded, colourise
 from attnviz.errors import BadOption, CaptureFailed, unknown
 from attnviz.scale import Scale, choose_scale
 
+TILE_SCALES = ("own", "shared")
+"""Each tile's own scale, or one for all; any other is given ready."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mosaic:
@@ -83,8 +86,8 @@ def mosaic(
     if not np.isfinite(tiles[there]).all():
         raise CaptureFailed("Some heads have values that are not finite; check the weights.")
     shared = scale if isinstance(scale, Scale) else None
-    if shared is None and scale not in ("own", "shared"):
-        raise unknown("mosaic scale", scale, ("own", "shared"))
+    if shared is None and scale not in TILE_SCALES:
+        raise unknown("scale of a grid of heads", scale, TILE_SCALES)
     if scale == "shared" or shared:
         shared = choose_scale(tiles[there], shared or "own", clip=clip)
     columns = heads if columns is None else columns

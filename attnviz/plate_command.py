@@ -14,6 +14,7 @@ from attnviz.explain import explain
 from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
+from attnviz.mosaic import TILE_SCALES
 from attnviz.paper import Paper
 from attnviz.paper_flags import add_colours, add_paper
 from attnviz.plate_export import plan_plate
@@ -93,6 +94,8 @@ def plan(given: argparse.Namespace, drawing: Mapping[str, Any]) -> Path:
                 f"--{name.replace('_', '-')} is of --show {of}: leave it out of --show"
                 f" {given.show}."
             )
+    if given.show == "heads" and given.scale not in (None, *TILE_SCALES):
+        raise unknown("scale of a grid of heads", given.scale, TILE_SCALES)
     for flag in ("methods", "models"):
         if given.show == flag and getattr(given, flag) is None:
             raise BadOption(f"--show {flag} needs --{flag} A,B: name those to be shown.")

@@ -178,6 +178,7 @@ MISTAKES = [
     (["faithfulness", "picture.png", "-o", "c.png", "--alpha", "1"], "--alpha"),
     (["faithfulness", "missing.png", "-o", "c.csv"], "'c.csv' ends in .csv"),  # before all else
     (["faithfulness", "picture.png", "-o", "c.bmp"], "as .png, .svg, .pdf, .npz; 'c.bmp'"),
+    (["faithfulness", "picture.png", "-o", "c.png", "--letters"], "--letters"),
     (["faithfulness", "picture.png", "-o", "c.png", "--target", "1", "--similar-to", "cls"],
      "give one of them"),
     (["faithfulness", "picture.png", "-o", "c.png", "--method", "legrad"], "--target predicted"),

@@ -242,6 +242,16 @@ def test_the_command_below_a_figure_makes_that_very_file(page, shown, tmp_path, 
     assert (tmp_path / "map.png").read_bytes() == shown[-1]
 
 
+def test_the_grid_of_heads_has_no_switch_in_vain(page):
+    keys = {each.key for each in page.toggle}
+    assert {"export_letters", "export_original"} <= keys
+    page.session_state["export_letters"], page.session_state["export_what"] = True, "heads"
+    calm(page.run())
+    assert not {"export_letters", "export_original"} & {each.key for each in page.toggle}
+    page.session_state["export_what"] = "numbers"
+    assert "export_letters" in {each.key for each in calm(page.run()).toggle}
+
+
 def small(number, size=10):
     files = {".pdf": b"x" * size, ".manifest.json": str(number).encode()}
     return Packed(f"figure-{number}", "A map", files, Inclusion(89.0, "A map", ()))

@@ -100,7 +100,7 @@ def test_the_head_metrics_are_a_table(tmp_path):
         (["plate", "--show", "metrics"], "a.csv", ["--dpi", "80"], "A .csv file has no use for --dpi"),
         (["plate", "--show", "metrics"], "a.csv", ["--metrics", "entropy"], "A .csv of --show metrics holds every metric of every head: leave --metrics out."),
         (["plate", "--show", "heads"], "a.npz", ["--original"], "A .npz file has no use for --original"),
-        (["faithfulness"], "a.npz", ["--letters"], "A .npz file has no use for --letters"),
+        (["faithfulness"], "a.npz", ["--no-caption"], "A .npz file has no use for --no-caption"),
         (["batch"], "maps", ["--as", "npz", "--alpha", "0.3"], "A .npz file has no use for --alpha"),
     ],
 )  # fmt: skip

@@ -350,6 +350,19 @@ def test_a_flag_of_another_plate_is_refused(tmp_path, capsys, show, flags, of):
     assert said == f"attnviz: {flag} is of --show {of}: leave it out of --show {show}.\n"
 
 
+def test_a_scale_that_no_grid_of_heads_has_is_refused_before_the_picture_is_read(tmp_path, capsys):
+    words = ["plate", "none.jpg", "--show", "heads", "--scale", "zero"]
+    for kind in ("pdf", "zip"):
+        assert main([*words, "-o", str(tmp_path / f"a.{kind}")]) == 2
+        said = capsys.readouterr().err
+        assert (
+            said == "attnviz: There is no scale of a grid of heads 'zero'. There is: own, shared.\n"
+        )
+    assert main(["plate", "none.jpg", "--show", "methods", "--methods", "attention", "--scale", "zero",
+                 "-o", str(tmp_path / "a.pdf")]) == 2  # fmt: skip
+    assert "none.jpg" in capsys.readouterr().err
+
+
 # --- names in any letters ------------------------------------------------------------------------
 
 

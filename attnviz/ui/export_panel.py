@@ -48,8 +48,9 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
             "Dots per inch", (150, 300, 450, 600), 450, key="export_dpi", persist_state="session"
         )
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
-        letters = st.toggle("Letters", key="export_letters", persist_state="session")
-        options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words, "letters": letters}
+        options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words}
+        if not isinstance(figure, HeadMaps):  # which is one panel
+            options["letters"] = st.toggle("Letters", key="export_letters", persist_state="session")
         if not isinstance(figure, MetricPlot | HeadMaps):
             options["original"] = st.toggle(
                 "The picture beside it", key="export_original", persist_state="session"
