@@ -6,11 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Any
 
-from attnviz import export, film_export, plate_export, plot_export
+from attnviz import export, film_export, head_paper, plate_export, plot_export
 from attnviz.again import chosen_options
 from attnviz.errors import unknown
 from attnviz.facts import said
@@ -56,6 +56,8 @@ class _Printing:
     """Of the figure and its `paper`."""
     keys: Callable[[Any], Iterable[str]]
     """Of BibTeX entries."""
+    vain: frozenset[str] = frozenset()
+    """Options of its `paper` that change nothing in such a figure."""
 
 
 def _keys(heats: Iterable[Heatmap]) -> list[str]:
@@ -83,7 +85,11 @@ _PRINTING: Mapping[type[Any], _Printing] = {
     ),
     Row: _Printing(Paper, *_PLATE, plate_export.manifest_of, lambda row: _keys(row.heats)),
     HeadMaps: _Printing(
-        Paper, *_PLATE, plate_export.manifest_of, lambda heads: keys_of(["attention"])
+        Paper,
+        *_PLATE,
+        plate_export.manifest_of,
+        lambda heads: keys_of(["attention"]),
+        head_paper.VAIN,
     ),
     MetricPlot: _Printing(
         PlotPaper,
@@ -99,10 +105,20 @@ _PRINTING: Mapping[type[Any], _Printing] = {
 
 
 def _printing(figure: Figure) -> _Printing:
-    for kind, printing in _PRINTING.items():
-        if isinstance(figure, kind):
+    return _printing_of(type(figure))
+
+
+def _printing_of(kind: type[Any]) -> _Printing:
+    for known, printing in _PRINTING.items():
+        if issubclass(kind, known):
             return printing
-    raise unknown("figure", type(figure).__name__, ("map", "film", "row", "heads", "metrics"))
+    raise unknown("figure", kind.__name__, ("map", "film", "row", "heads", "metrics"))
+
+
+def options_of(kind: type[Any]) -> frozenset[str]:
+    """The names of the options that change something in figures of that type."""
+    printing = _printing_of(kind)
+    return frozenset(each.name for each in fields(printing.paper)) - printing.vain
 
 
 def kinds_of(figure: Figure) -> tuple[str, ...]:

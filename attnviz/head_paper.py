@@ -15,6 +15,12 @@ from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
 from attnviz.typeset import text_width, wrap
 from attnviz.venue import TALLEST
 
+REFUSED = ("interpolation", "mass", "original")
+"""Options of a map over a picture, which the grid has none of."""
+
+VAIN = frozenset({*REFUSED, "alpha", "letters"})
+"""With those that change nothing, as there is one panel and no picture below it."""
+
 EVERY = 9.0
 """Points that the numbers of two neighbours are apart, at least."""
 
@@ -25,8 +31,9 @@ def draw_heads(maps: HeadMaps, paper: Paper, *, kind: str, manifest: str) -> byt
     `scale` is `"own"`, each head its own, `"shared"` or a ready one. Raises BadOption for options
     that are of a map over a picture.
     """
-    for name, value in (("interpolation", "nearest"), ("mass", None), ("original", False)):
-        if getattr(paper, name) != value:
+    usual = Paper()
+    for name in REFUSED:
+        if getattr(paper, name) != getattr(usual, name):
             raise BadOption(f"The grid of heads has no {name}: leave it out.")
     fonts = printable_facts(maps.facts)[1]
     return printed(

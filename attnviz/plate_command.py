@@ -11,6 +11,8 @@ from typing import Any
 from attnviz.again import chosen_options
 from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
+from attnviz.figure import options_of
+from attnviz.head_maps import HeadMaps
 from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.metrics import head_metrics
@@ -21,6 +23,7 @@ from attnviz.plate_export import plan_plate
 from attnviz.plates import Beside, HeadGrid, beside, heads
 from attnviz.plot_export import DEPTH_KINDS, TABLE, MetricPlot
 from attnviz.record import AttentionRecord
+from attnviz.row import Row
 from attnviz.scale import SCALES
 from attnviz.tokens import Query
 from attnviz.usage import METHOD, MODEL
@@ -39,15 +42,26 @@ SHOWN = {
 _MAPS = ("methods", "models")
 _COLOURS = (*_MAPS, "heads")
 
+_FIGURES = dict(zip(SHOWN, (Row, Row, HeadMaps, MetricPlot), strict=True))
+
+
+def _shows_with(option: str) -> tuple[str, ...]:
+    """What is shown by figures in which that option changes something."""
+    return tuple(show for show, kind in _FIGURES.items() if option in options_of(kind))
+
+
 OF: Mapping[str, tuple[str, ...]] = {
     **{show: (show,) for show in ("methods", "models", "metrics")},
     "method": ("models",),
     "model": ("methods", "heads", "metrics"),
     **{name: _MAPS for method in METHODS.values() for name in method.options},
     **dict.fromkeys(("target", "similar_to"), _MAPS),
-    **dict.fromkeys(("alpha", "interpolation", "mass", "original"), _MAPS),
-    **dict.fromkeys(("query", "colormap", "scale", "clip"), _COLOURS),
-    "letters": (*_MAPS, "metrics"),
+    "query": _COLOURS,
+    **{
+        field.name: shows
+        for field in fields(Paper)
+        if len(shows := _shows_with(field.name)) < len(SHOWN)
+    },
 }
 """Flag, by its option's name → what is shown where it changes something; others always do."""
 

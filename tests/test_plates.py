@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from io import BytesIO, StringIO
 
 import numpy as np
@@ -21,7 +22,8 @@ from attnviz.__main__ import main
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import render
-from attnviz.figure import escaped, keys, latex, references
+from attnviz.figure import escaped, keys, latex, options_of, paper_of, references
+from attnviz.figure import render as printed
 from attnviz.film_export import render_film
 from attnviz.head_maps import head_maps
 from attnviz.methods import METHODS
@@ -269,6 +271,36 @@ def test_a_plot_of_several_metrics_says_them_all():
         MetricPlot(metrics, ("entropi",))
     with pytest.raises(BadOption, match="at least one metric"):
         MetricPlot(metrics, ())
+
+
+# --- options ------------------------------------------------------------------------------------
+
+OTHERWISE = {"alpha": 0.1, "colormap": "gray", "scale": "shared", "clip": 80.0, "interpolation": "bilinear", "mass": 0.5,
+             "width_mm": 60.0, "venue": "page", "dpi": 80, "caption": False, "original": True, "letters": True}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        head_maps(small_record()),
+        MetricPlot(head_metrics(small_record()), ("entropy", "distance")),
+    ],
+    ids=["heads", "metrics"],
+)
+def test_a_figure_s_options_are_those_that_change_something(figure):
+    def drawn(**options):
+        return re.sub(
+            b"<metadata>.*</metadata>", b"", printed(figure, ".svg", **options), flags=re.DOTALL
+        )
+
+    def changes(name):
+        try:
+            return drawn(**{name: OTHERWISE[name]}) != usual
+        except BadOption:
+            return False
+
+    usual, names = drawn(), [each.name for each in fields(paper_of(figure, {}))]
+    assert {name for name in names if changes(name)} == options_of(type(figure))
 
 
 # --- LaTeX --------------------------------------------------------------------------------------

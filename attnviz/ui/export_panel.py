@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import streamlit as st
 
 from attnviz.bundle import bundle
-from attnviz.figure import Figure, kinds_of, latex, paper_of, references, render, stem
-from attnviz.head_maps import HeadMaps
-from attnviz.plot_export import MetricPlot
+from attnviz.figure import Figure, kinds_of, latex, options_of, references, render, stem
 from attnviz.ui.code_panel import drawing_of
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.one_map import MapAsked
@@ -49,9 +46,9 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
         )
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
         options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words}
-        if not isinstance(figure, HeadMaps):  # which is one panel
+        if "letters" in options_of(type(figure)):
             options["letters"] = st.toggle("Letters", key="export_letters", persist_state="session")
-        if not isinstance(figure, MetricPlot | HeadMaps):
+        if "original" in options_of(type(figure)):
             options["original"] = st.toggle(
                 "The picture beside it", key="export_original", persist_state="session"
             )
@@ -115,11 +112,6 @@ def _offer(
 
 
 def options_for(figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
-    """Those of the options that such a figure has."""
-    known = {each.name for each in fields(paper_of(figure, {}))}
-    plain = isinstance(figure, HeadMaps)
-    return {
-        name: value
-        for name, value in drawing.items()
-        if name in known and not (plain and name == "interpolation")
-    }
+    """Those of the options that change something in such a figure."""
+    known = options_of(type(figure))
+    return {name: value for name, value in drawing.items() if name in known}
