@@ -22,7 +22,7 @@ from torch import Tensor
 
 from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
-from attnviz.errors import AttnVizError, BadOption, CaptureFailed
+from attnviz.errors import AttnVizError, CaptureFailed
 from attnviz.failures import HALF, in_words
 from attnviz.found import as_found
 from attnviz.geometry import Geometry
@@ -31,7 +31,7 @@ from attnviz.record import Activations, LayerAttention
 from attnviz.replay import LeanTap
 from attnviz.sources import Factors, Maps, Replayed
 from attnviz.tap import Caught, Tap, finite, hooks_of, only_source, require_finite
-from attnviz.target import Goal, Reading, Target, aim
+from attnviz.target import Goal, Reading, Target, aim, require_feature
 from attnviz.tokens import TokenLayout
 from attnviz.windows import Windows, as_masked, in_windows, on_grid
 
@@ -89,12 +89,8 @@ def run(
             tokens = _features(vit, tap, last)
             aimed = None
             if target is not None:
-                if feature is None:
-                    raise BadOption(
-                        f"{vit.name} makes no one feature of a picture, and gradients are taken"
-                        " through that: use a method without a target, such as attention."
-                    )
-                goal = aim(target, vit, layout, Reading(tokens, feature[0], output[0]))
+                whole = require_feature(vit.name, feature)
+                goal = aim(target, vit, layout, Reading(tokens, whole[0], output[0]))
                 aimed = goal, gradients(vit, tap, goal, last, geometries, progress)
     seen = Pass(
         layers,

@@ -110,6 +110,18 @@ def require_target(
         class_index(target, vit.classes)
 
 
+def require_feature(
+    model: str, feature: Float[Tensor, "*picture width"] | None
+) -> Float[Tensor, "*picture width"]:
+    """What gradients are taken through; BadOption where a model makes no such feature."""
+    if feature is None:
+        raise BadOption(
+            f"{model} makes no one feature of a picture, and gradients are taken through that: use"
+            " a method without a target, such as attention."
+        )
+    return feature
+
+
 def _offered(layout: TokenLayout, feature: Tensor | None, tokens: Tensor | None) -> str:
     """Which similarities a model without classes can be asked for."""
     if feature is None:

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import timm
 from einops import rearrange
 from page_visit import (
+    APP,
     DISTILLED,
     calm,
     choose_model,
@@ -21,13 +23,18 @@ from page_visit import (
     widget,
 )
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
+import attnviz
 import models
-from attnviz.errors import CaptureFailed
+from attnviz.errors import BadOption, CaptureFailed
+from attnviz.methods import METHODS
 from attnviz.mosaic import mosaic
+from attnviz.samples import open_sample
 from attnviz.ui.picker import CellGrid
 
 STAGED = "swin_tiny_patch4_window7_224.ms_in1k"
+BRANCHED = "crossvit_tiny_240.in1k"
 SPAN = "start at layer 2"
 
 
@@ -39,14 +46,23 @@ def swin(name):
     return replace(models.wrap(module.eval()), name=name)
 
 
+def crossvit(name):
+    """Two branches of one layer each; its head is fed with two features."""
+    module = timm.create_model("crossvit_tiny_240", depth=((1, 1, 1),), num_classes=3)
+    return replace(models.wrap(module.eval()), name=name)
+
+
+SMALL = {STAGED: swin, BRANCHED: crossvit}
+
+
 @pytest.fixture
 def page(monkeypatch):
-    """A visitor's page, drawn once; one of its models is the small one in stages."""
+    """A visitor's page, drawn once; some of its models are the small ones above."""
     with stand_ins(monkeypatch):
         others = models.load
 
         def load(name, **options):
-            return swin(name) if name == STAGED else others(name, **options)
+            return SMALL[name](name) if name in SMALL else others(name, **options)
 
         monkeypatch.setattr(models, "load", load)
         yield visit()
@@ -237,3 +253,31 @@ def test_a_tile_of_nan_alone_is_white_and_one_of_some_nan_is_refused():
     tiles[1, 1, 0, 0] = np.nan
     with pytest.raises(CaptureFailed):
         mosaic(tiles)
+
+
+def test_methods_that_a_model_cannot_be_asked_for_are_not_offered(page):
+    page = AppTest.from_file(str(APP), default_timeout=60)
+    page.query_params["model"], page.query_params["method"] = BRANCHED, "relevance"
+    calm(page.run())
+    assert record_on(page).model == BRANCHED
+    offered = page.segmented_control(key="method").options
+    refused = [METHODS[name] for name in METHODS if METHODS[name].label not in offered]
+    assert {name.needs_gradient for name in refused} >= {True} and not page.error
+    said = texts(page)
+    assert f"{BRANCHED} makes no one feature of a picture" in said.replace("\\", "")
+    assert all(method.label in said for method in refused)
+    assert page.segmented_control(key="method").value == "attention"
+    # What is not offered is what would be refused, and nothing else.
+    for name, each in METHODS.items():
+        with pytest.raises(BadOption) if each in refused else nullcontext():
+            target = attnviz.similarity_to("cls") if each.needs_gradient else None
+            seen = attnviz.observe(crossvit(BRANCHED), open_sample("cat"), target=target)
+            attnviz.explain(seen, name)
+    page.session_state["methods"] = ["attention", "relevance"]
+    open_view(page, "methods")
+    assert page.session_state["methods"] == ["attention"]
+    open_view(page, "export")
+    assert not page.error
+    choose_model(page, DISTILLED)
+    open_view(page, "map")
+    assert METHODS["relevance"].label in page.segmented_control(key="method").options

@@ -8,10 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
+from attnviz.errors import BadOption
 from attnviz.facts import Facts
 from attnviz.methods.options import Option
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
+from attnviz.target import require_feature
 
 
 def _never(settled: Mapping[str, Any]) -> bool:
@@ -19,6 +21,10 @@ def _never(settled: Mapping[str, Any]) -> bool:
 
 
 def _none(settled: Mapping[str, Any]) -> None:
+    return None
+
+
+def _anything(record: AttentionRecord) -> None:
     return None
 
 
@@ -40,6 +46,8 @@ class Method:
     options: Mapping[str, Option] = field(default_factory=dict)
     needs_gradient: bool = False
     """Whether the record must have been made with a target."""
+    requires: Callable[[AttentionRecord], object] = _anything
+    """Raises BadOption where the model leaves nothing that the method could read, however asked."""
     asks: bool = True
     """Whether the map is of a query; otherwise it is of the whole picture."""
     is_share: Callable[[Mapping[str, Any]], bool] = _never
@@ -58,6 +66,16 @@ class Method:
     estimate: Callable[..., Estimate] | None = None
     """(record, **options) → how long; a method that has it can be long, and takes `progress`,
     called with (tokens done, tokens in all), 0 done while it prepares."""
+
+    def refusal(self, record: AttentionRecord) -> str | None:
+        """Why it makes no map of this record's model, in a sentence; None where it may."""
+        try:
+            if self.needs_gradient:
+                require_feature(record.model, record.feature)
+            self.requires(record)
+        except BadOption as error:
+            return str(error)
+        return None
 
     def unit_of(self, settled: Mapping[str, Any]) -> str:
         """The values' unit with these options."""

@@ -113,6 +113,7 @@ METHOD = Method(
     " eigenvectors of their covariance over the patches; the mean of the border is negative",
     source="Oquab et al., DINOv2, 2023, figure 1, with one PCA of all patches and no mask",
     compute=pca,
+    requires=features_of,
     options={
         "component": Option(
             None, "component", "which component, from 0; the first three as colours, if left out"

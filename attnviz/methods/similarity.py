@@ -41,5 +41,6 @@ METHOD = Method(
     formula="cosine of the angle between the features of query and patch, after the last norm",
     source="Amir et al., Deep ViT features as dense visual descriptors, 2021",
     compute=similarity,
+    requires=features_of,
     signed=True,
 )

@@ -19,6 +19,7 @@ from attnviz.methods.span import layers_between
 from attnviz.record import AttentionRecord
 from attnviz.ui.by_hand import owner_of, settle
 from attnviz.ui.head_choice import choose_head, choose_one_head
+from attnviz.ui.methods_offered import offered_methods, say_not_offered
 
 POOLS = (8, 14, 20, 28)
 """Sides of the grids that patches can be pooled to."""
@@ -45,11 +46,13 @@ class Ask:
 
 def choose_method(record: AttentionRecord) -> Ask:
     """The widgets; gives what to compute."""
-    st.session_state.setdefault("method", "attention")
+    offered = offered_methods(record)
+    if st.session_state.get("method") not in offered:
+        st.session_state.method = "attention"
     method: str = (
         st.segmented_control(
             "Method",
-            METHODS,
+            offered,
             format_func=lambda name: METHODS[name].label,
             key="method",
             required=True,
@@ -59,6 +62,7 @@ def choose_method(record: AttentionRecord) -> Ask:
     )
     chosen = METHODS[method]
     st.caption(chosen.summary, help=f"{chosen.formula}. Source: {chosen.source}.")
+    say_not_offered(record)
     if not chosen.options:
         return Ask(method, {})
     left, right = st.columns([2, 3], gap="medium")

@@ -18,6 +18,7 @@ from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.go_to import go_to_method
 from attnviz.ui.map_panel import sentence
 from attnviz.ui.method_panel import Ask
+from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.stage import Stage
@@ -34,9 +35,11 @@ ACROSS = 2
 def show_methods(stage: Stage) -> None:
     """The widgets, then the maps with their numbers, and a table of how far they agree."""
     st.session_state.setdefault("methods", [*FIRST])
+    offered = offered_methods(stage.record)
+    keep_offered("methods", offered)
     names: Sequence[str] = st.pills(
         "Methods",
-        METHODS,
+        offered,
         selection_mode="multi",
         key="methods",
         persist_state="session",
@@ -44,6 +47,7 @@ def show_methods(stage: Stage) -> None:
         help="Each with its usual options (*head fusion*: how all heads are made one map, by their "
         "mean for one); *Open* shows a method by itself, where they can be changed.",
     )
+    say_not_offered(stage.record)
     by_rank = (
         st.radio(
             "Colour scale of the methods",

@@ -13,6 +13,7 @@ from attnviz.plates import beside, heads
 from attnviz.plot_export import MetricPlot
 from attnviz.scale import Scale
 from attnviz.ui.look_panel import Look
+from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
 from attnviz.ui.stage import Stage
 
 KINDS = {
@@ -55,15 +56,18 @@ def plate_of(stage: Stage, kind: str) -> Figure:
     name = stage.picture_name
     if kind == "methods":
         st.session_state.setdefault("export_methods", [*USUAL])
+        offered = offered_methods(stage.record, FREE)
+        keep_offered("export_methods", offered)
         chosen = st.pills(
             "Methods on the figure",
-            FREE,
+            offered,
             selection_mode="multi",
             wrap=True,
             key="export_methods",
             format_func=lambda each: METHODS[each].label,
             persist_state="session",
         )
+        say_not_offered(stage.record, FREE)
         if not chosen:
             raise BadOption("Choose one method or more.")
         with stage.computing("Computing the maps …"):
