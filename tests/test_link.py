@@ -140,8 +140,13 @@ def test_a_link_draws_the_map_that_it_names():
         ({"target": "class"}, "`class` is no target"),
         ({"method": "relevance", "target": "class-77"}, "no target class 77 for this picture"),
         ({"picture": "nobody"}, "`nobody` is no picture"),
-        ({"picture": "own-1"}, "its picture was somebody's own"),
-        ({"picture": "own-x"}, "its picture was somebody's own"),
+        ({"picture": "own-1"}, "its picture (`own-1`) was somebody's own"),
+        ({"picture": "own-x"}, "its picture (`own-x`) was somebody's own"),
+        ({"with_picture": "own-2"}, "the picture that it compares with (`own-2`) was somebody's"),
+        (
+            {"picture": "own-1", "with_picture": "own-2"},
+            "its picture (`own-1`) and the picture that it compares with (`own-2`) were somebody's",
+        ),
         ({"__proto__": "1"}, "`__proto__` is nothing that a link can set"),
         ({"layer": "1" * 9000}, "is no layer"),
     ],
@@ -187,8 +192,9 @@ def test_what_was_chosen_is_said_before_the_model_runs_for_it():
         patch.setattr(Run, "observe", observe)
         calm(widget(at, "Sample").set_value("coffee").run())
         calm(at.slider(key="layer").set_value(2).run())
-    # The patch of the former picture asks no more; the layer is of this page, whatever it shows.
-    assert seen == [{"picture": "coffee", "layer": "1"}, {"picture": "coffee", "layer": "2"}]
+    # The same patch asks on the other picture, and the layer is of this page, whatever it shows.
+    said = {"picture": "coffee", "query": "1-2"}
+    assert seen == [said | {"layer": "1"}, said | {"layer": "2"}]
 
 
 def test_a_model_out_of_reach_leaves_the_first_one():
@@ -221,6 +227,30 @@ def test_one_s_own_pictures_come_back_by_their_numbers():
         at.query_params["picture"] = "own-9"
         calm(at.run())
     assert "`one.png`" in texts(at)
+
+
+def test_a_picture_that_no_link_can_carry_leaves_the_other_one_what_it_was():
+    first, second = list(SAMPLES)[:2]
+    at = follow(view="compare", picture="own-1", with_picture=first)
+    assert said(at) == {"view": "compare", "picture": second, "with_picture": first}
+    (info,) = at.info
+    assert "`own-1`" in info.value and first not in info.value
+
+
+def test_a_patch_goes_on_asking_on_another_picture_and_the_page_says_so():
+    at = follow(query="1-2")
+    upload(at, "mine.png", png((96, 64)))
+    assert said(at) == {"picture": "own-1", "query": "1-2"}
+    assert picker(at, "patches")["chosen"] == [1, 2]
+    assert "The patch in row 1, column 2 goes on asking, as on the last picture." in texts(at)
+    calm(at.slider(key="alpha").set_value(0.25).run())
+    assert "goes on asking" in texts(at)
+    calm(widget(at, "Column").set_value(0).run())
+    assert "goes on asking" not in texts(at)
+    calm(widget(at, "Column").set_value(2).run())
+    upload(at, "pole.png", png((16, 64)))  # of one column
+    assert "query" not in said(at)
+    assert "none there, so the class token asks." in texts(at)
 
 
 def test_what_the_tray_was_compared_with_is_in_the_address():

@@ -15,13 +15,14 @@ from attnviz.film_export import FILM_KINDS
 from attnviz.plot_export import DEPTH_KINDS
 from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
-from attnviz.ui.asked import Ground, forget_place
+from attnviz.ui.asked import OTHERS, Ground
 from attnviz.ui.cache import Observations
 from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
 from attnviz.ui.look_panel import looks_dark
 from attnviz.ui.map_panel import sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
 from attnviz.ui.observation import Observation
+from attnviz.ui.same_cell import arrive, is_waiting, leave_picture
 from attnviz.ui.state import Picture, show_picture
 
 # A picture of 90 × 60 pixels (width × height) under several grids.
@@ -99,10 +100,39 @@ def test_nothing_asked_is_the_default():
     assert WHOLE.query == "cls"
 
 
-def test_another_picture_forgets_the_place_but_not_the_name():
-    WHOLE.ask((1, 1))
-    forget_place()
+def test_on_another_picture_the_same_row_and_column_ask():
+    arrive(WHOLE)
+    WHOLE.ask((2, 3))
+    leave_picture()
+    assert WHOLE.query == "cls" and is_waiting()
+    leave_picture()  # a second one, before the first has been seen
+    arrive(FINE)
+    assert FINE.query == (2, 3) and not is_waiting()
+    FINE.ask((11, 4))
+    leave_picture()
+    arrive(WHOLE)  # which has 4 rows
     assert WHOLE.query == "cls"
+
+
+def test_on_another_picture_both_queries_stay_but_not_the_other_picture_s():
+    second, there = (WHOLE.of_other(key) for key in OTHERS)
+    arrive(WHOLE)
+    second.ask((3, 1))
+    there.ask((1, 1))
+    leave_picture()
+    arrive(CROP)  # of 3 rows
+    arrive(WHOLE)
+    assert second.query == there.query == "cls"
+    second.ask((3, 1))
+    leave_picture()
+    arrive(FINE)
+    assert FINE.of_other(OTHERS[0]).query == (3, 1)
+
+
+def test_on_another_picture_a_name_goes_on_asking():
+    WHOLE.ask((1, 1))
+    leave_picture()
+    assert WHOLE.query == "cls"  # nothing had been seen
     WHOLE.ask("mean")
     picture = Picture.of_bytes("a", b"a", attnviz.observe(small_vit(), small_input()).image)
     show_picture(picture)

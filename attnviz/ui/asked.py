@@ -72,10 +72,3 @@ class Ground:
     def cell_at(self, point: tuple[float, float]) -> tuple[int, int] | None:
         """The patch that a point lies in; of several that meet there, the lower right one."""
         return cell_at(point, self.layout.grid, self.box)
-
-
-def forget_place() -> None:
-    """Let the default ask instead of a place in the picture; a token with a name goes on asking."""
-    for key in (ASKED, *OTHERS):
-        if isinstance(st.session_state.get(key), tuple):
-            st.session_state[key] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -25,6 +25,7 @@ from attnviz.ui.address import (
 from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
 from attnviz.ui.linked import ask_as_linked, wish
+from attnviz.ui.same_cell import is_waiting
 from attnviz.ui.state import note, picture, plain, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
 from attnviz.ui.tray import number_of, show_held
@@ -54,9 +55,16 @@ def follow() -> None:
     given = {name: text[:LONGEST] for name, text in st.query_params.items()}
     if not given and not went:
         return
+    gone = [name for name in ("picture", "with_picture") if _is_gone(given.get(name, ""))]
+    state["link/gone"] = {name: given.pop(name) for name in gone}
     for name, setting in SETTINGS.items():
         _set(setting, _read(name, given.pop(name), setting.read) if name in given else None)
-    _follow_picture(given.pop("picture", None))
+    if "picture" not in gone:
+        _follow_picture(given.pop("picture", None))
+    elif picture() is None:
+        # Not the sample that it is compared with: that would then be another one.
+        other = state.get("compare_picture")
+        state.first_sample = next(name for name in SAMPLES if f"sample/{name}" != other)
     wish(ASKED, _read("query", given.pop("query", DEFAULT), query_of))
     other = _read("with_query", given.pop("with_query", DEFAULT), query_of)
     for key in OTHERS:
@@ -87,13 +95,18 @@ def _read(name: str, text: str, read: Callable[[str], Any]) -> Any | None:
         return None
 
 
+def _is_gone(name: str) -> bool:
+    """Whether it is a visitor's own picture that the tray has not, or not any more."""
+    try:
+        own_picture(name)
+    except ValueError:
+        return True
+    return False
+
+
 def _follow_picture(name: str | None) -> None:
-    st.session_state["link/own"] = False
     if name is not None and name.startswith(OWN):
-        try:
-            show_held(own_picture(name) or "")
-        except ValueError:
-            st.session_state["link/own"] = True
+        show_held(own_picture(name) or "")
         return
     name = None if name is None else _read("picture", name, one_of(SAMPLES))
     wanted, shown = name or next(iter(SAMPLES)), picture()
@@ -112,15 +125,29 @@ def ask(ground: Ground) -> None:
 def show_notes() -> None:
     """What of the link could not be done, until something else is chosen."""
     state, shown = st.session_state, picture()
-    if state.pop("link/own", False) and shown is not None and shown.sample is not None:
-        note(
-            "its picture was somebody's own and is not here any more (if it was yours, drop it in"
-            " again), so another is shown"
-        )
+    gone: dict[str, str] = state.pop("link/gone", {})
+    if shown is None or shown.sample is None:
+        gone.pop("picture", None)  # one of the visitor's own is shown all the same
+    if gone:
+        note(_said_gone(gone))
     if notes := state.get("link/notes"):
         more = [f"and {len(notes) - MOST} more"] if notes[MOST:] else []
         said = "; ".join([*notes[:MOST], *more])
         st.info(f"Of the address that you came by: {said}.", icon=":material/link:")
+
+
+def _said_gone(gone: Mapping[str, str]) -> str:
+    words = {"picture": "its picture", "with_picture": "the picture that it compares with"}
+    which = " and ".join(f"{words[name]} ({verbatim(own)})" for name, own in gone.items())
+    if len(gone) > 1:
+        return (
+            f"{which} were somebody's own and are not here any more (if they were yours, drop them"
+            " in again), so others are shown"
+        )
+    return (
+        f"{which} was somebody's own and is not here any more (if it was yours, drop it in again),"
+        " so another is shown"
+    )
 
 
 def write_ahead() -> None:
@@ -130,7 +157,7 @@ def write_ahead() -> None:
     """
     if st.session_state.get("link/written"):
         kept = st.query_params.to_dict()
-        forgotten = st.session_state.get(ASKED) is None
+        forgotten = st.session_state.get(ASKED) is None and not is_waiting()
         _say(
             _chosen()
             | {name: kept[name] for name in ("with_query", "target") if name in kept}

@@ -18,6 +18,7 @@ from attnviz.ui.look_panel import choose_look
 from attnviz.ui.model_panel import choose_model
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.run import Run
+from attnviz.ui.same_cell import arrive, say_what_stayed
 from attnviz.ui.settings import settings
 from attnviz.ui.stage import Stage, say_wrong
 from attnviz.ui.state import plain
@@ -63,8 +64,11 @@ def show() -> None:
         st.info("Below is still the last result.", icon=":material/history:")
         run, seen = None, before
     ground = Ground.of(seen.record)
+    if run is not None:  # else what stands below is the last picture
+        arrive(ground)
     link.ask(ground)
     notes = st.empty()
+    say_what_stayed()
     try:
         if seen.record.random:
             st.warning(plain(seen.record.weights), icon=":material/casino:")

@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz.images import open_image
 from attnviz.samples import SAMPLES, sample_path
-from attnviz.ui import asked
+from attnviz.ui.same_cell import leave_picture
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ def picture() -> Picture | None:
 
 
 def show_picture(new: Picture) -> Picture:
-    """Put another picture on the page; a patch of the former one asks no more."""
+    """Put another picture on the page; the patch that asked on the former one does on this one."""
     st.session_state.picture = new
-    asked.forget_place()
+    leave_picture()
     return new
 
 
