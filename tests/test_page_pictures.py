@@ -102,6 +102,19 @@ def test_a_chosen_sample_takes_the_place_of_an_upload_which_stays_in_the_tray(pa
     assert SAMPLES["coffee"].credit in texts(page) and tray_of(page) == []
 
 
+def test_what_comes_with_an_upload_moves_nothing_else_in_the_sidebar(page):
+    """A run draws over what the one before drew, place by place; the rest stays seen meanwhile."""
+
+    def places():
+        return [(each.type, getattr(each, "label", "")) for each in page.sidebar.children.values()]
+
+    first = places()
+    upload(page, "bad.png", b"?")
+    assert page.error and places() == first
+    upload(page, "mine.png", png((40, 30)))
+    assert tray_of(page) and places() == first
+
+
 def test_two_visitors_do_not_mix(page):
     other = visit()
     upload(page, "mine.png", png((40, 30), "red"))

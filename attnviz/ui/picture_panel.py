@@ -1,4 +1,8 @@
-"""Which picture: a sample, or one of the visitor's own."""
+"""Which picture: a sample, or one of the visitor's own.
+
+What comes and goes has a box of its own. Streamlit draws over what stood at the same place in the
+run before, and what is not drawn over yet stays to be seen: a row more would move all below it.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,7 @@ def choose_picture() -> Picture:
     before = picture() or show_sample(first)
     st.subheader("Picture", anchor=False)
     memory, box = st.container(), st.container(key="sample")
+    ways_in, said, kept_pictures = st.container(), st.container(), st.container()
     odd = False
     if new_session:
         with memory:
@@ -36,8 +41,9 @@ def choose_picture() -> Picture:
         odd = bool(kept)
         number_key("sample", number, before.sample)
         st.session_state.sample_number = number
-    uploader.show_uploader()
-    show_camera()
+    with ways_in:
+        uploader.show_uploader()
+        show_camera()
     if new_session:
         uploader.find_forgotten(odd=odd)
     shown = picture() or before  # what the uploader took is on the page from now on
@@ -50,8 +56,10 @@ def choose_picture() -> Picture:
     if not new_session:
         with memory:
             _remember(shown)
-    show_messages()
-    show_tray()
+    with said:
+        show_messages()
+    with kept_pictures:
+        show_tray()
     width, height = shown.image.size
     st.caption(f"**{shown.name}**, {width} × {height} pixels. {shown.credit}")
     return shown
