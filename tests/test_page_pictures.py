@@ -25,6 +25,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from attnviz.images.limits import MAX_FILE
 from attnviz.samples import SAMPLES
 from attnviz.ui import cache, tray, uploader
+from attnviz.ui.run import Run
 from attnviz.ui.state import verbatim
 
 
@@ -113,6 +114,23 @@ def test_what_comes_with_an_upload_moves_nothing_else_in_the_sidebar(page):
     assert page.error and places() == first
     upload(page, "mine.png", png((40, 30)))
     assert tray_of(page) and places() == first
+
+
+def test_a_first_visit_has_its_picture_before_the_model_has_looked(monkeypatch):
+    def cut(run, *wish):
+        raise StopException
+
+    with stand_ins(monkeypatch):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Run, "observe", cut)
+            at = visit()
+        assert len(at.get("image")) == 1 and at.title and at.segmented_control(key="view").options
+        calm(at.run())
+        assert not at.get("image") and picker(at, "map")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Run, "observe", cut)
+            calm(widget(at, "Sample").set_value("coffee").run())
+        assert not at.get("image")  # what was seen last still stands
 
 
 def test_two_visitors_do_not_mix(page):

@@ -62,7 +62,7 @@ class Observation:
         """With nothing asked yet."""
         return cls(
             record,
-            _for_screen(record.image),
+            for_screen(record.image),
             Memo(partial(explain, record), MAPS_KEPT, aside="progress"),
             Memo(partial(tiles_of, record), TILES_KEPT),
             Memo(partial(head_metrics, record), TILES_KEPT),
@@ -99,7 +99,8 @@ class Observation:
         return record.nbytes + record.view.tensor.nbytes + 3 * pixels + held
 
 
-def _for_screen(image: Image.Image) -> Image.Image:
+def for_screen(image: Image.Image) -> Image.Image:
+    """A picture as large as it is shown."""
     if (side := max(image.size)) < LEAST_SIDE:
         factor = -(-LEAST_SIDE // side)
         size = bounded((image.width * factor, image.height * factor))

@@ -13,6 +13,7 @@ from attnviz.errors import AttnVizError
 from attnviz.images.quiet import hush
 from attnviz.scale import Scale
 from attnviz.ui import cache, link
+from attnviz.ui.ahead import show_ahead
 from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import choose_look
 from attnviz.ui.model_panel import choose_model
@@ -40,7 +41,8 @@ def show() -> None:
     st.set_page_config("attnviz", page_icon=_icon(), layout="wide")
     st.html(Path(__file__).with_name("page.css"))
     st.title("What does a Vision Transformer look at?", anchor=False)
-    st.markdown(INTRODUCTION)
+    with st.container(key="introduction"):
+        st.markdown(INTRODUCTION)
     with st.container(key="status"):
         status = st.empty()
     link.follow()
@@ -48,31 +50,34 @@ def show() -> None:
         picture = choose_picture()
         model_place = st.container()
         look = choose_look()
-    run: Run | None = None
-    try:
-        with model_place:
-            vit, choice, fit = choose_model(status)
-        run = Run(vit, choice, picture, fit, status)
-        link.write_ahead()
-        st.session_state.seen, seen = run.observe()
-        st.session_state.seen_name = picture.name.strip("`")
-    except AttnVizError as error:
-        say_wrong(error)
-        before = cache.observations().find(st.session_state.get("seen"))
-        if before is None:
-            return
-        st.info("Below is still the last result.", icon=":material/history:")
-        run, seen = None, before
-    ground = Ground.of(seen.record)
-    if run is not None:  # else what stands below is the last picture
-        arrive(ground)
-    link.ask(ground)
-    notes = st.empty()
-    say_what_stayed()
-    try:
+    said = st.container(key="said")
+    view = choose_view()
+    with show_ahead(picture, view.share, below_widgets=view.chooses_map), said:
+        run: Run | None = None
+        try:
+            with model_place:
+                vit, choice, fit = choose_model(status)
+            run = Run(vit, choice, picture, fit, status)
+            link.write_ahead()
+            st.session_state.seen, seen = run.observe()
+            st.session_state.seen_name = picture.name.strip("`")
+        except AttnVizError as error:
+            say_wrong(error)
+            before = cache.observations().find(st.session_state.get("seen"))
+            if before is None:
+                return
+            st.info("Below is still the last result.", icon=":material/history:")
+            run, seen = None, before
+        ground = Ground.of(seen.record)
+        if run is not None:  # else what stands below is the last picture
+            arrive(ground)
+        link.ask(ground)
+        notes = st.empty()
+        say_what_stayed()
         if seen.record.random:
             st.warning(plain(seen.record.weights), icon=":material/casino:")
-        choose_view().show(Stage(run, seen, st.session_state.seen, look, status))
+    try:
+        view.show(Stage(run, seen, st.session_state.seen, look, status))
     except AttnVizError as error:
         say_wrong(error)
     with notes:

@@ -46,6 +46,10 @@ class View:
 
     label: str
     show: Callable[[Stage], None]
+    share: float = PICTURE_SHARE
+    """Of the width, for the picture that stands there before the model has looked."""
+    chooses_map: bool = False
+    """Whether one map is chosen above the picture."""
 
 
 def _one_map(stage: Stage) -> None:
@@ -165,16 +169,16 @@ def _show_code(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> None
 
 
 VIEWS: Mapping[str, View] = {
-    "map": View("One map", _one_map),
+    "map": View("One map", _one_map, 0.5, chooses_map=True),
     "heads": View("All heads", _all_heads),
     "stack": View("Stack", _stack),
     "layers": View("Layers", _layers),
     "methods": View("Methods", show_methods),
-    "compare": View("Compare", show_compare),
-    "patches": View("Patches", show_patches),
+    "compare": View("Compare", show_compare, 0.5),
+    "patches": View("Patches", show_patches, 0.5),
     "numbers": View("Head metrics", _heads),
-    "mask": View("Mask", _mask),
-    "trust": View("Trust", _trust),
+    "mask": View("Mask", _mask, chooses_map=True),
+    "trust": View("Trust", _trust, chooses_map=True),
     "export": View("Export", _export),
 }
 """Name in the page's address → view, in the order in which they are offered."""

@@ -323,11 +323,20 @@ def test_the_chart_draws_without_the_network(visit):
 
 def test_a_phone_has_it_all_in_one_column(visit):
     page = visit(**PHONE)
+    expect(page.locator("h1")).to_have_css("font-size", "20px")  # page.css comes a little later
+    settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") == 390
     expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
     left, right = surface(page, "patches"), surface(page, "map")
     assert box(left)[1] + box(left)[3] < box(right)[1]
+    assert box(left)[1] < 844  # on the first screen, below rows that are moved sideways
+    for key, last in (("view", "Export"), ("method", "Feature PCA")):
+        row = page.locator(f".st-key-{key}").get_by_role("radiogroup")
+        assert box(row)[3] < 48
+        row.evaluate("e => e.scrollLeft = e.scrollWidth")
+        expect(row.get_by_role("radio", name=last, exact=True)).to_be_in_viewport(ratio=1)
+        expect(row.locator("[data-selected]")).to_be_in_viewport(ratio=1)  # it stays at the edge
     place = on_screen(page, "patches", (10, 17), (30, 45))
     expect(right).not_to_be_in_viewport()
     page.touchscreen.tap(*place)
