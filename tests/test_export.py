@@ -513,7 +513,7 @@ def test_numbers_of_numpy_draw_what_python_s_do(kind) -> None:
     made = heat()
     scale = Scale(made.values.min(), made.values.max(), "of its values")
     assert (type(scale.low), type(scale.high)) == (float, float)
-    options = {"alpha": np.float32(0.3), "mass": np.float32(0.6), "width_mm": np.float32(60.1), "dpi": np.int64(80)}  # fmt: skip
+    options = {"alpha": np.float32(0.3), "mass": np.float32(0.6), "width_mm": np.float32(60.1), "dpi": np.int64(80), "letters": np.bool_(True)}  # fmt: skip
     plain = {name: value.item() for name, value in options.items()}
     assert render(made, kind, **options, scale=scale) == render(made, kind, **plain, scale=scale)
 

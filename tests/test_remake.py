@@ -426,7 +426,7 @@ def test_a_module_of_ones_own_and_a_tensor_cannot_be_named():
     "paper",
     [Paper(), Paper(venue="cvpr", clip=90.0), Paper(scale=Scale(0.1, 0.3, "mine"), letters=True),
      FilmPaper(columns=3, seconds=0.25),
-     Paper(alpha=np.float32(0.25), clip=np.int64(95), scale="zero", original=np.bool_(True)),
+     Paper(alpha=np.float32(0.25), clip=np.int64(95), scale="zero"),
      Paper(scale=Scale(np.float32(0.25), np.int16(3), "mine")),
      FilmPaper(width_px=np.int64(200), seconds=np.float16(0.5), colormap=np.str_("gray")),
      PlotPaper(dpi=np.uint16(150))],
