@@ -17,10 +17,13 @@ from contextlib import contextmanager, suppress
 from email.message import Message
 from pathlib import Path
 
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
+from playwright.sync_api import sync_playwright
 from websockets.exceptions import InvalidStatus
 
+from attnviz.ui.views import VIEWS
 from scripts.page_client import Visitor
-from scripts.page_server import ROOT, Host, free_port, hosting
+from scripts.page_server import ROOT, Host, free_port, hosting, open_browser, settle
 
 TEMPLATE = ROOT / "deploy" / "nginx.conf.template"
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
@@ -136,6 +139,40 @@ def _visits(address: str, *pages: Host) -> bool:
     return all(counts)
 
 
+def _views(address: str) -> bool:
+    """A browser draws every view under the policy: nothing is held back, nobody else is asked."""
+    mishaps: list[str] = []
+    with sync_playwright() as playwright:
+        browser = open_browser(playwright)
+        page = browser.new_page()
+        page.on("console", lambda said: said.type == "error" and mishaps.append(said.text))
+        page.on("pageerror", lambda error: mishaps.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith((address, "ws://localhost", "data:", "blob:"))
+                or mishaps.append(f"asked for {request.url}")
+            ),
+        )
+        for view in VIEWS:
+            page.goto(f"{address}/?view={view}")
+            settle(page)
+            drawn = page.locator("canvas, img, svg.main-svg").first
+            try:
+                drawn.wait_for(state="attached", timeout=20_000)
+            except PlaywrightTimeoutError:
+                mishaps.append(f"{view} shows nothing")
+        with page.expect_download() as file:  # the last view is the one of files
+            page.get_by_role("button", name="Download as PNG").click()
+        if not Path(file.value.path()).read_bytes().startswith(b"\x89PNG"):
+            mishaps.append("a download is no PNG")
+        page.locator('input[type="file"]').first.set_input_files(ROOT / "samples" / "cat.jpg")
+        settle(page)
+        browser.close()
+    print(*mishaps, sep="\n", end="\n" if mishaps else "")
+    return not mishaps
+
+
 def main() -> int:
     """Say of each promise whether it is kept; 1 where one is not."""
     settings = {"ATTNVIZ_MODELS": "digits", "ATTNVIZ_HOST": "localhost"}
@@ -150,6 +187,7 @@ def main() -> int:
             "the server's numbers are not to be had": _metrics,
             "other names are refused": _names,
             "other origins are refused, by page and by WebSocket": _origins,
+            "every view is drawn in a browser, whose console says nothing": _views,
             "visitors are answered, by both replicas": lambda at: _visits(at, first, second),
         }
         results = {what: check(address) for what, check in checks.items()}

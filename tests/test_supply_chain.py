@@ -1,10 +1,13 @@
 """What the image installs is locked, recent enough, and all of it."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
+import streamlit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -87,3 +90,13 @@ def test_the_image_installs_by_hash():
     # torch for the CPU comes from PyTorch's own channel, which publishes other files.
     (channel,) = [part for part in installs if part not in by_hash]
     assert "--torch-backend" in channel and len(by_hash) == 4
+
+
+def test_the_proxy_lets_streamlits_own_lines_of_script_run():
+    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    inline = [
+        text for text in re.findall(r"<script[^>]*>(.*?)</script>", page, re.S) if text.strip()
+    ]
+    sums = [b64encode(sha256(text.encode()).digest()).decode() for text in inline]
+    policy = (ROOT / "deploy" / "nginx.conf.template").read_text("utf-8")
+    assert sums == re.findall("'sha256-([^']+)'", policy)
