@@ -5,7 +5,6 @@ The manifest is a file of its own, or in the figure itself; of a zip of figures 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -52,8 +51,9 @@ def replay_command(arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     target = checked_target(given.output, MADE, overwrite=True)
     kind, source = kind_of(target, MADE), _read(Path(given.manifest))
-    inside = manifests_in(source) or {given.manifest: carried(source)}
-    told = {name: read_manifest(content, name) for name, content in inside.items()}
+    inside = manifests_in(source)
+    carrying = inside or {given.manifest: carried(source)}
+    told = {name: read_manifest(content, name) for name, content in carrying.items()}
     if len(told) > 1 and kind != ZIP:
         raise BadOption(
             f"{given.manifest} holds {len(told)} figures: give -o NAME{ZIP} for all of them, or"
@@ -77,14 +77,24 @@ def replay_command(arguments: Sequence[str]) -> None:
     else:
         content = _rendered(*drawn[0], target, kind)
         files = [{kind: content}]
-    itself = {"kind": _kind(given.manifest), "sha256": _sum(source)}
-    same = [
-        _is_same(said.get("file") or itself, made, name if len(told) > 1 else "The figure", given)
+    itself = {"kind": ZIP if inside else _kind(given.manifest), "sha256": _sum(source)}
+    checks = [
+        (name if len(told) > 1 else "The figure", said.get("file") or itself, made)
         for (name, said), made in zip(told.items(), files, strict=True)
     ]
+    if inside and kind == ZIP:  # its figures may be as they were, and other files be in it
+        checks.append((given.manifest, itself, {ZIP: content}))
+    *_, same = [_is_same(*check, nearly=given.nearly) for check in checks]
     write_whole(target, content, overwrite=given.overwrite)
     words = figures[0].summary if len(figures) == 1 else f"{len(figures)} figures"
-    print(f"{target}: {words}" + ("; the same bytes as then" if all(same) else ""))
+    print(f"{target}: {words}{_than_then(checks[-1][1]['kind'], kind, same)}")
+
+
+def _than_then(then: str, now: str, same: bool) -> str:
+    """What is said of a file of the suffix `now`, where that of the figure was `then`."""
+    if then == now:
+        return "; the same bytes as then" if same else "; not the same bytes as then"
+    return f"; another kind of file than then, when it was {then}" if then else ""
 
 
 def _rendered(figure: Figure, drawing: Mapping[str, Any], target: Path, kind: str) -> bytes:
@@ -96,19 +106,24 @@ def _rendered(figure: Figure, drawing: Mapping[str, Any], target: Path, kind: st
 
 
 def _is_same(
-    file: Mapping[str, Any], made: Mapping[str, bytes], name: str, given: argparse.Namespace
+    name: str, file: Mapping[str, Any], made: Mapping[str, bytes], *, nearly: bool
 ) -> bool:
     """Whether what was made, by suffix, holds that very file; BadOption where it is another."""
     if file["kind"] not in made:
         return False
     same = bool(_sum(made[file["kind"]]) == file["sha256"])
-    if not same and not given.nearly:
+    if same or nearly:
+        return same
+    if file["kind"] == ZIP:
         raise BadOption(
-            f"{name} came out with other bytes, though pictures, weights and versions are the"
-            " same: the processor may round otherwise, or the figure was changed since. Say"
-            " --nearly to have it all the same."
+            f"{name} is not the zip that attnviz wrote: files in it were added, left out, changed"
+            " or packed anew since. Say --nearly to have it as attnviz writes it."
         )
-    return same
+    raise BadOption(
+        f"{name} came out with other bytes, though pictures, weights and versions are the"
+        " same: the processor may round otherwise, or the figure was changed since. Say"
+        " --nearly to have it all the same."
+    )
 
 
 def _read(path: Path) -> bytes:

@@ -482,6 +482,7 @@ def test_a_zip_of_figures_comes_again_byte_for_byte(folder, zipped, tmp_path, ca
         archive.extract(pdf, tmp_path)
     assert main(["replay", str(tmp_path / pdf), picture, "-o", str(tmp_path / "b.zip")]) == 0
     assert (tmp_path / "b.zip").read_bytes() == one.read_bytes()
+    assert "another kind of file than then, when it was .pdf" in capsys.readouterr().out
     # And one in a zip can be had as any file.
     assert main(["replay", str(one), picture, "-o", str(tmp_path / "c.pdf")]) == 0
     assert (tmp_path / "c.pdf").read_bytes() == (tmp_path / pdf).read_bytes()
@@ -518,6 +519,36 @@ def test_a_zip_that_cannot_come_again_is_one_sentence(folder, zipped, tmp_path, 
         assert main(["replay", str(tmp_path / place), *pictures, "-o", str(tmp_path / out)]) == 2
         told = capsys.readouterr().err
         assert says in told and told.count("\n") == 1 and not (tmp_path / out).exists()
+
+
+def test_only_a_zip_as_it_was_is_the_same(folder, tmp_path, capsys):
+    picture, one = str(folder / "picture.png"), tmp_path / "one.zip"
+    assert main([picture, "-o", str(one), "--model", "digits", "--dpi", "80"]) == 0
+    with zipfile.ZipFile(one) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    made = {
+        "less.zip": {name: part for name, part in parts.items() if not name.endswith(".png")},
+        "more.zip": parts | {"../more.txt": b"mine"},
+    }
+    for place, files in made.items():
+        with zipfile.ZipFile(tmp_path / place, "w") as archive:
+            for each, content in files.items():
+                archive.writestr(each, content)
+        again = tmp_path / f"again.{place}"
+        words = ["replay", str(tmp_path / place), picture, "-o", str(again)]
+        assert main(words) == 2 and not again.exists()
+        said = capsys.readouterr().err
+        assert f"{place} is not the zip that attnviz wrote" in said and said.count("\n") == 1
+        assert main([*words, "--nearly"]) == 0 and again.read_bytes() == one.read_bytes()
+        assert capsys.readouterr().out.endswith("; not the same bytes as then\n")
+
+
+@pytest.mark.parametrize("kind", [".zip", ".svg"])
+def test_another_kind_of_file_is_told(folder, tmp_path, capsys, kind):
+    assert replayed(folder, tmp_path / f"again{kind}") == 0
+    said = capsys.readouterr().out
+    assert said.endswith("; another kind of file than then, when it was .pdf\n")
+    assert "same bytes" not in said
 
 
 def test_no_zip_is_read_beyond_its_bounds(monkeypatch):
