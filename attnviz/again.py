@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +12,11 @@ from PIL import Image
 
 from attnviz.errors import BadOption, unknown
 from attnviz.scale import Scale
+from attnviz.shapes import is_flag
 from attnviz.trace import FORMAT, picture_sum, versions
+
+EXACT = 2**53
+"""Whole numbers under it, on both sides, are the same as fractions."""
 
 _Paper = TypeVar("_Paper")
 
@@ -38,13 +43,26 @@ def again(kind: str, shown: Sequence[Shown], paper: object, **more: Any) -> dict
 
 
 def chosen_options(kind: Callable[..., _Paper], options: Mapping[str, Any]) -> _Paper:
-    """The options as one record of that kind; UnknownName for one that it does not have."""
+    """The options as one record of that kind; UnknownName for one that it does not have.
+
+    Equal numbers become one, of the type that the record declares: the same request has the same
+    bytes.
+    """
     record: Any = kind
-    known = [field.name for field in fields(record)]
+    known = {field.name: str(field.type) for field in fields(record)}
     for name in options:
         if name not in known:
             raise unknown("option of a saved figure", name, known)
-    return kind(**{name: plain(value) for name, value in options.items()})
+    return kind(**{name: _declared(plain(value), known[name]) for name, value in options.items()})
+
+
+def _declared(value: Any, declared: str) -> Any:
+    """A number as one of the declared type, where it is the same number; all else as it is."""
+    if not isinstance(value, Real) or is_flag(value) or not abs(value) < EXACT:
+        return value
+    if declared.startswith("float"):
+        return float(value)
+    return int(value) if declared.startswith("int") and value == int(value) else value
 
 
 def options_of(paper: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import shutil
 import weakref
 import zipfile
 from dataclasses import fields, replace
+from fractions import Fraction
 from io import BytesIO
 
 import numpy as np
@@ -22,7 +23,7 @@ import attnviz
 import models
 from attnviz import trace
 from attnviz.__main__ import main
-from attnviz.again import again, options_from, options_of
+from attnviz.again import again, chosen_options, options_from, options_of
 from attnviz.bundle import bundle, manifests_in
 from attnviz.carried import carried
 from attnviz.errors import BadOption
@@ -434,6 +435,23 @@ def test_a_module_of_ones_own_and_a_tensor_cannot_be_named():
 def test_options_come_back_from_plain_values(paper):
     plain = json.loads(json.dumps(options_of(paper)))
     assert replace(paper, venue=None) == type(paper)(**options_from(plain))
+
+
+@pytest.mark.parametrize(
+    ("paper", "one", "other"),
+    [
+        (Paper, {"clip": 99, "dpi": 100.0, "mass": 1, "alpha": 0}, {"clip": 99.0, "dpi": 100, "mass": 1.0, "alpha": 0.0}),
+        (FilmPaper, {"seconds": 1, "width_px": 200.0, "columns": 3.0}, {"seconds": Fraction(1), "width_px": 200, "columns": 3}),
+        (PlotPaper, {"width_mm": 90, "dpi": Fraction(72)}, {"width_mm": np.float32(90), "dpi": 72}),
+    ],
+)  # fmt: skip
+def test_equal_numbers_are_written_alike(paper, one, other):
+    first, second = (json.dumps(options_of(chosen_options(paper, each))) for each in (one, other))
+    assert first == second
+    assert options_of(chosen_options(paper, {"dpi": 100.5})) == {"dpi": 100.5}
+    for flag in ("alpha" if paper is Paper else "dpi", "width_mm"):
+        with pytest.raises(BadOption, match="True came"):
+            chosen_options(paper, {flag: True})
 
 
 def test_numbers_of_numpy_s_are_plain_in_the_manifest():
