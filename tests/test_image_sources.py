@@ -83,6 +83,12 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path, monkeypatch):
         open_image(tmp_path / "empty.png")
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="Linux has such files")
+def test_an_ordinary_file_that_cannot_be_read_is_refused():
+    with pytest.raises(BadImage, match=r"^mem can't be read \(.+\): copy the picture elsewhere\.$"):
+        open_image("/proc/self/mem")
+
+
 def test_file_objects_that_give_no_bytes_are_refused(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("hello")

@@ -62,7 +62,12 @@ def open_image(source: Source) -> Image.Image:
     else:
         name = _name(source)
         with _file(source, name) as (file, held):
-            rgb, turn = _decode_file(file, held, name)
+            try:
+                rgb, turn = _decode_file(file, held, name)
+            except OSError as error:  # of the file itself: what decoders raise is caught there
+                raise BadImage(
+                    f"{name} can't be read ({error.strerror or error}): copy the picture elsewhere."
+                ) from error
     return rgb if turn is None else rgb.transpose(turn)
 
 
