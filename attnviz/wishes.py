@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnviz.arguments import options_of_methods
 from attnviz.errors import BadOption
 from attnviz.methods import METHODS
+from attnviz.methods.options import Option
+from attnviz.used import flag_of
 
 
 def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any]:
@@ -36,10 +38,28 @@ def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any
                 f"--method {', '.join(methods)} has no --{name.replace('_', '-')}; it has {flags}."
             )
         own[name].check_alone(name, asked[name])
+    _refuse_vain(asked, methods)
     settled = {name: option.default for name, option in own.items()} | asked
     if len(methods) == 1 and METHODS[methods[0]].in_colour(settled):
         _refuse_scales(given, methods[0])
     return asked
+
+
+def _refuse_vain(asked: Mapping[str, Any], methods: Sequence[str]) -> None:
+    """An option that changes nothing in any of the methods, whatever its value."""
+    tables = [METHODS[method].options for method in methods]
+    for name in asked:
+        having = [table for table in tables if name in table]
+        if all(_is_vain(table, name, asked) for table in having):
+            raise BadOption(
+                f"{flag_of(name)} changes nothing {having[0][name].vain}: leave it out, or change"
+                " that."
+            )
+
+
+def _is_vain(table: Mapping[str, Option], name: str, asked: Mapping[str, Any]) -> bool:
+    settled = {each: asked.get(each, option.default) for each, option in table.items()}
+    return bool(table[name].vain) and table[name].idle(settled)
 
 
 def _refuse_scales(given: argparse.Namespace, method: str) -> None:

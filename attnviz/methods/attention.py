@@ -26,6 +26,7 @@ OPTIONS = {
         "how the heads become one map",
         HEAD_FUSIONS,
         idle=lambda settled: settled["head"] is not None,
+        vain="beside --head, which is one alone",
     ),
     "direction": Option(
         "from",

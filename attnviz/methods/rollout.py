@@ -34,6 +34,7 @@ OPTIONS = {
         "weakest of each row, or of the whole map",
         get_args(Discard),
         idle=lambda settled: not settled["discard_ratio"],
+        vain="without a --discard-ratio above 0",
     ),
     **span.OPTIONS,
 }
