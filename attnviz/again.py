@@ -58,11 +58,14 @@ def chosen_options(kind: Callable[..., _Paper], options: Mapping[str, Any]) -> _
 
 def _declared(value: Any, declared: str) -> Any:
     """A number as one of the declared type, where it is the same number; all else as it is."""
-    if not isinstance(value, Real) or is_flag(value) or not abs(value) < EXACT:
+    if not isinstance(value, Real) or is_flag(value):
+        return value
+    number: Any = value
+    if not abs(number) < EXACT:
         return value
     if declared.startswith("float"):
-        return float(value)
-    return int(value) if declared.startswith("int") and value == int(value) else value
+        return float(number)
+    return int(number) if declared.startswith("int") and number == int(number) else value
 
 
 def options_of(paper: Any) -> dict[str, Any]:

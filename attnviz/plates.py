@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,20 @@ class HeadGrid(head_maps.HeadMaps):
         return plate_export.render_plate(self, ".png", **WIDE)
 
 
-def beside(heats: Sequence[Heatmap], names: Sequence[str] = ()) -> Beside:
+def beside(heats: Iterable[Heatmap], names: Sequence[str] = ()) -> Beside:
     """Maps as the panels of one figure: of several methods, models, pictures or queries.
 
     `names` stand above them, of 255 letters at most; if left out, what tells the maps apart. One in
     letters that no font here prints is printed as "map a", or alone as its title, with a note.
     Raises BadOption for no maps, or for other names than maps.
     """
-    for heat in heats:
+    if not isinstance(heats, Iterable):
+        raise BadOption(f"Maps are put in a row as a list; {type(heats).__name__} came.")
+    every = tuple(heats)  # which may come one by one, and only once
+    for heat in every:
         if not isinstance(heat, Heatmap):
             raise BadOption(f"Maps that explain gave are put in a row; {type(heat).__name__} came.")
-    return Beside(tuple(heats), tuple(names))
+    return Beside(every, tuple(names))
 
 
 def heads(record: AttentionRecord, *, query: Query | None = None) -> HeadGrid:

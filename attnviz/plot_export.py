@@ -40,9 +40,14 @@ class MetricPlot:
 
     def __post_init__(self) -> None:
         """Check the names."""
+        if not isinstance(self.metrics, HeadMetrics):
+            came = type(self.metrics).__name__
+            raise BadOption(f"A plot is of what head_metrics gave; {came} came.")
         if not self.names:
             raise BadOption("A plot needs at least one metric; none came.")
         for name in self.names:
+            if not isinstance(name, str):
+                raise BadOption(f"Each metric is given by its name; {type(name).__name__} came.")
             self.metrics.describe(name)
             if self.names.count(name) > 1:
                 raise BadOption(f"A plot shows each metric once; {name} came more than once.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import floor, isfinite, log10
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -95,7 +96,10 @@ def require_clip(clip: float | None) -> None:
 
 def within(value: object, low: float, high: float) -> bool:
     """Whether an option's value is a number from `low` to `high`; NaN, text and True are not."""
-    return isinstance(value, Real) and not is_flag(value) and low <= float(value) <= high
+    if not isinstance(value, Real) or is_flag(value):
+        return False
+    number: Any = value  # a whole one may be too large for a fraction
+    return bool(low <= number <= high)
 
 
 def numbers(values: Float[np.ndarray, " number"], span: float = 0.0) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from attnviz.errors import BadOption
 
 
@@ -24,7 +26,14 @@ def checked_target(
     path: str | os.PathLike[str], kinds: Iterable[str], overwrite: bool, what: str = "A figure"
 ) -> Path:
     """The path, where a file of one of these suffixes can be written; BadOption otherwise."""
-    target = Path(path)
+    if not isinstance(overwrite, bool | np.bool_):
+        raise BadOption(f"overwrite is True or False; {overwrite!r} came.")
+    try:
+        target = Path(path)
+    except TypeError:
+        raise BadOption(
+            f"{what} is saved at a path, as text or a Path; {type(path).__name__} came."
+        ) from None
     if not kind_of(target, kinds):
         ends = target.suffix.lower() or "none of them"
         raise BadOption(
@@ -33,7 +42,9 @@ def checked_target(
         )
     if not overwrite:
         require_free(target)
-    if "\0" in str(target) or not target.parent.is_dir():
+    if "\0" in str(target):
+        raise BadOption(f"{str(target)!r} can't be written: no file's name has a zero byte in it.")
+    if not target.parent.is_dir():
         raise BadOption(
             f"{str(target)!r} can't be written: there is no such folder. Make it first."
         )

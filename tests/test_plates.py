@@ -160,6 +160,14 @@ def small_record():
     return record_of([*random_maps(2, 3, 7), random_maps(1, 2, 7)[0]], ("cls",), (2, 3))
 
 
+def test_maps_may_come_one_by_one():
+    heats = row().heats
+    made = attnviz.beside(each for each in heats)
+    assert [*map(id, made.heats)] == [*map(id, heats)]
+    with pytest.raises(BadOption, match="as a list; int came"):
+        attnviz.beside(5)
+
+
 def test_every_head_is_where_its_number_says():
     made = head_maps(small_record())
     assert made.values.shape == (3, 3, 2, 3)
@@ -261,6 +269,15 @@ def test_plots_beside_each_other_have_room_and_letters(width):
     for number, box in enumerate(whole):
         assert box.x0 >= -0.5 and box.x1 <= figure.bbox.x1 + 0.5
         assert not any(box.overlaps(other) for other in whole[number + 1 :])
+
+
+def test_what_no_plot_is_of_is_refused():
+    with pytest.raises(BadOption, match="of what head_metrics gave; dict came"):
+        attnviz.plot({}, "entropy")
+    with pytest.raises(BadOption, match="by its name; list came"):
+        attnviz.plot(head_metrics(small_record()), ["entropy"])
+    with pytest.raises(BadOption, match="dpi is from 72 to 1200"):
+        PlotPaper(dpi=10**400)
 
 
 def test_a_plot_of_several_metrics_says_them_all():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 import pytest
 
 from attnviz.errors import BadOption
-from attnviz.writing import require_free, write_whole
+from attnviz.writing import checked_target, require_free, write_whole
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path):
@@ -18,6 +19,21 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(BadOption, match="a directory or a device has that name"):
             write_whole(tmp_path / name, b"figure")
     assert stat.S_ISFIFO((tmp_path / "pipe.png").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "overwrite", "says"),
+    [
+        ("a.png", "no", "overwrite is True or False; 'no' came."),
+        ("a.png", None, "overwrite is True or False; None came."),
+        ("a\0.png", True, "no file's name has a zero byte in it."),
+        (b"a.png", True, "A figure is saved at a path, as text or a Path; bytes came."),
+        (None, True, "A figure is saved at a path, as text or a Path; NoneType came."),
+    ],
+)
+def test_what_is_no_place_is_one_sentence(name, overwrite, says):
+    with pytest.raises(BadOption, match=re.escape(says)):
+        checked_target(name, (".png",), overwrite)
 
 
 def test_a_file_that_is_written_over_stays_as_private_as_it_was(tmp_path):
