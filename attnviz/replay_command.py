@@ -6,7 +6,7 @@ The manifest is a file of its own, or in the figure itself; of a zip of figures 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ def replay_command(arguments: Sequence[str]) -> None:
             f"{given.manifest} holds {len(told)} figures: give -o NAME{ZIP} for all of them, or"
             f" unpack it and give one, as {next(iter(told))}."
         )
+    _require_weights_used(given.checkpoint, told.values())
     if not given.nearly:
         for said in told.values():
             require_versions(said)
@@ -167,6 +168,16 @@ def _load(origin: Mapping[str, Any], checkpoints: Sequence[str]) -> LoadedViT:
         f"None of the {len(checkpoints)} files given as --checkpoint has the weights of"
         f" {origin['model']} that were in {named}: give that one too, as it was."
     )
+
+
+def _require_weights_used(checkpoints: Sequence[str], told: Iterable[Mapping[str, Any]]) -> None:
+    """BadOption for weights, where no map is of such a file."""
+    maps = (shown for said in told for shown in said["again"]["maps"])
+    if checkpoints and all(shown["from"]["checkpoint"] is None for shown in maps):
+        raise BadOption(
+            "--checkpoint came, and the weights of the figure were no file of your own: leave it"
+            " out."
+        )
 
 
 def _loaded(origin: Mapping[str, Any], checkpoint: str | None) -> LoadedViT:

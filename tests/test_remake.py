@@ -561,6 +561,12 @@ def test_only_a_zip_as_it_was_is_the_same(folder, tmp_path, capsys):
         assert capsys.readouterr().out.endswith("; not the same bytes as then\n")
 
 
+def test_weights_that_no_map_has_are_refused(folder, tmp_path, capsys):
+    out = tmp_path / "again.pdf"
+    assert replayed(folder, out, "--checkpoint", "nowhere.safetensors") == 2 and not out.exists()
+    assert "the weights of the figure were no file of your own" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", [".zip", ".svg"])
 def test_another_kind_of_file_is_told(folder, tmp_path, capsys, kind):
     assert replayed(folder, tmp_path / f"again{kind}") == 0
