@@ -106,6 +106,8 @@ def run_command(
         _say_failed(report)
         raise
     _say(report, path, "row" if request.is_table else "figure")
+    if given.random:
+        print("note: random weights: these maps mean nothing")
     return 1 if report.failed else 0
 
 

@@ -89,6 +89,8 @@ def replay_command(arguments: Sequence[str]) -> None:
     write_whole(target, content, overwrite=given.overwrite)
     words = figures[0].summary if len(figures) == 1 else f"{len(figures)} figures"
     print(f"{target}: {words}{_than_then(checks[-1][1]['kind'], kind, same)}")
+    for note in dict.fromkeys(note for figure in figures for note in figure.notes):
+        print(f"note: {note}")
 
 
 def _than_then(then: str, now: str, same: bool) -> str:

@@ -633,6 +633,7 @@ def test_a_table_and_a_picture_may_have_names_that_are_no_text(tmp_path, capsys)
         assert main(["batch", str(folder), "-o", str(table), *TINY]) == 1
         out = capsys.readouterr().out
         assert "\\udcfe.parquet: of 2 pictures" in out and done in out
+        assert out.endswith("note: random weights: these maps mean nothing\n")
         assert "photos/\\udcff.png" in out
     with table.open("rb") as file:
         assert parquet.read_table(file).num_rows == 1
