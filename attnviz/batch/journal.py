@@ -31,6 +31,9 @@ SYNC_SECONDS = 2.0
 STAYS = "What is done stays done: the same command goes on from there, once it can write."
 """What is said where there is no room."""
 
+NOTHING = "Nothing is done yet: give another output, or make this one writable."
+"""And what where that was so from the start."""
+
 Entry = Mapping[str, Any]
 
 
@@ -190,7 +193,11 @@ class Journal:
 
     def _unwritable(self, error: OSError | ValueError) -> BadOption:
         reason = getattr(error, "strerror", None) or error
-        return BadOption(f"{self.path} can't be written: {reason}. {STAYS}")
+        try:
+            advice = NOTHING if self.is_empty else STAYS
+        except (OSError, ValueError):
+            advice = NOTHING
+        return BadOption(f"{self.path} can't be written: {reason}. {advice}")
 
 
 def _line(entry: Entry) -> bytes:
