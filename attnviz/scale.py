@@ -68,7 +68,7 @@ def choose_scale(
     """The scale for these values: one of `SCALES` by name, or a ready one as it is.
 
     With `clip` (above 50, at most 100) the percentiles 100 - clip and clip stand for the lowest
-    and the highest value, so that one hot token can't flatten the rest; the name says so.
+    and the highest value, so that one hot token can't flatten the rest; the name says which.
     """
     if isinstance(scale, Scale):
         if clip is not None:
@@ -83,8 +83,14 @@ def choose_scale(
         # Stretching a uniform map over the whole palette would draw its rounding errors.
         return Scale(*ends(high, high), f"{words}; constant map")
     if clip is not None:
-        low, high = map(float, np.percentile(values.astype(np.float64), [100 - clip, clip]))
-        words += f", clipped at percentiles {100 - clip:g} and {clip:g}"
+        at = [100 - clip, clip]
+        low, high = map(float, np.percentile(values.astype(np.float64), at))
+        cut = [
+            f"{place:g}"
+            for place, found, end in zip(at, (low, high), ends(low, high), strict=True)
+            if found == end  # else zero is that end
+        ]
+        words += f", clipped at percentile{'s' if len(cut) > 1 else ''} {' and '.join(cut)}"
     return Scale(*ends(low, high), words)
 
 
