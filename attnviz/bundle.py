@@ -62,7 +62,7 @@ def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
     kinds = [kind for kind in kinds_of(figure) if kind not in MOVING]
     files = {kind: render(figure, kind, **options) for kind in kinds}
     files[MANIFEST] = manifest_json(figure, PDF, files[PDF], **options).encode()
-    return Packed(stem(figure), figure.summary, files, inclusion_of(figure, **options))
+    return Packed(stem(figure), figure.summary, files, inclusion_of(figure, PDF, **options))
 
 
 def names_of(figures: Sequence[Packed]) -> tuple[str, ...]:

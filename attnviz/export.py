@@ -14,13 +14,14 @@ import numpy as np
 from attnviz.again import again, chosen_options
 from attnviz.colour import mask_image
 from attnviz.errors import BadOption, unknown
-from attnviz.facts import chosen_words
+from attnviz.facts import chosen_words, said, with_notes
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS, channels
-from attnviz.levels import render_cells, render_levels
+from attnviz.levels import ends_of, render_cells, render_levels
 from attnviz.mass import MASS, mass_mask
 from attnviz.naming import stem_of
 from attnviz.paper import Paper, draw
+from attnviz.paper import words_of as paper_words
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import png_words, printable_facts
 from attnviz.trace import text_of
@@ -170,6 +171,17 @@ KINDS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
     MASK: _mask,
 }
 """The same with those of bare numbers, for which nothing is drawn."""
+
+
+def words_of(heat: Heatmap, kind: str, paper: Paper) -> list[str]:
+    """All words of a figure of that kind: bare numbers have no colours and no outline."""
+    told, notes = said(heat.title, heat.facts), heat.notes
+    if kind == MASK:
+        kept = mass_mask(heat.values, MASS if paper.mass is None else paper.mass)
+        return with_notes([*told, f"white: {kept.words}"], notes)
+    if kind == LEVELS:
+        return with_notes([*told, f"levels of grey: {heat.unit}, {ends_of(heat).reach}"], notes)
+    return paper_words(heat, paper)
 
 
 def kinds_for(heat: Heatmap) -> tuple[str, ...]:

@@ -56,6 +56,11 @@ def with_notes(parts: Sequence[str], notes: Sequence[str]) -> list[str]:
     return ["; ".join(parts), *(f"Note: {note}" for note in notes)]
 
 
+def with_colours(lines: Sequence[str], words: str) -> list[str]:
+    """A caption's lines, and after the first what the colours are, which a bar says on paper."""
+    return [*lines[:1], f"Colours: {words}", *lines[1:]]
+
+
 def chosen_words(fact: Callable[[str], str | None]) -> list[str]:
     """What was chosen, as a file's name says it, of the facts that there are."""
     found = ((name, fact(name)) for name in CHOSEN)

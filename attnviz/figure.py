@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
 from typing import Any
 
-from attnviz import export, film_export, head_paper, plate_export, plot_export
+from attnviz import export, film_export, head_paper, plate_export, plot_export, row, strip
 from attnviz.again import chosen_options
 from attnviz.errors import unknown
-from attnviz.facts import said
 from attnviz.frames import Frames
 from attnviz.head_maps import HeadMaps
 from attnviz.heatmap import Heatmap
@@ -24,6 +23,7 @@ from attnviz.row import Row
 from attnviz.strip import FilmPaper
 from attnviz.trace import seal_of
 from attnviz.venue import COLUMN, PlotPaper
+from attnviz.writing import kind_of
 
 Figure = Heatmap | Frames | Row | HeadMaps | MetricPlot
 """What can be printed."""
@@ -56,6 +56,8 @@ class _Printing:
     """Of the figure and its `paper`."""
     keys: Callable[[Any], Iterable[str]]
     """Of BibTeX entries."""
+    words: Callable[[Any, str, Any], list[str]]
+    """Of the figure, a suffix and its `paper`: what it says, line by line, as LaTeX is to."""
     vain: frozenset[str] = frozenset()
     """Options of its `paper` that change nothing in such a figure."""
 
@@ -74,6 +76,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         export.file_stem,
         export.manifest,
         lambda heat: _keys([heat]),
+        export.words_of,
     ),
     Frames: _Printing(
         FilmPaper,
@@ -82,13 +85,21 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         film_export.film_stem,
         film_export.manifest,
         lambda film: _keys(film.maps.values()),
+        lambda film, kind, paper: strip.words_of(film, paper),
     ),
-    Row: _Printing(Paper, *_PLATE, plate_export.manifest_of, lambda row: _keys(row.heats)),
+    Row: _Printing(
+        Paper,
+        *_PLATE,
+        plate_export.manifest_of,
+        lambda row: _keys(row.heats),
+        lambda made, kind, paper: row.words_of(made, paper),
+    ),
     HeadMaps: _Printing(
         Paper,
         *_PLATE,
         plate_export.manifest_of,
         lambda heads: keys_of(["attention"]),
+        lambda heads, kind, paper: head_paper.words_of(heads, paper),
         head_paper.VAIN,
     ),
     MetricPlot: _Printing(
@@ -100,6 +111,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         lambda plot: plot_export.depth_stem(plot.metrics, *plot.names),
         plot_export.depth_manifest,
         lambda plot: METRICS_CITED,
+        lambda plot, kind, paper: plot.metrics.caption(*plot.names),
     ),
 }
 
@@ -192,25 +204,21 @@ def label_of(name: str) -> str:
     return label or "attnviz"
 
 
-def inclusion_of(figure: Figure, **options: Any) -> Inclusion:
-    """Its width, the figure's own words as the caption, and the papers its methods are from."""
-    width = paper_of(figure, options).width_mm
-    words = escaped("; ".join(_said(figure)))
-    return Inclusion(width, f"{words[:1].upper()}{words[1:]}", tuple(keys(figure)))
+def inclusion_of(figure: Figure, kind: str, **options: Any) -> Inclusion:
+    """Its width, all words of such a file as the caption, and the papers its methods are from."""
+    paper = paper_of(figure, options)
+    lines = _printing(figure).words(figure, kind, paper)
+    words = ". ".join(line.removesuffix(".") for line in lines)
+    return Inclusion(paper.width_mm, escaped(words), tuple(keys(figure)))
 
 
 def latex(figure: Figure, name: str, **options: Any) -> str:
     """A figure environment around the file `name`, its caption the figure's own words.
 
-    The papers that its methods are from are cited; `references` has their entries.
+    These are the printed caption's, also where none is printed, and those of the colour bar. The
+    papers that its methods are from are cited; `references` has their entries.
     """
-    return inclusion_of(figure, **options).of_file(name)
-
-
-def _said(figure: Figure) -> list[str]:
-    """Title, facts and notes in words."""
-    beside = [figure.beside] if isinstance(figure, Row) and figure.beside else []
-    return [*beside, *said(figure.title, figure.facts), *figure.notes]
+    return inclusion_of(figure, kind_of(name, kinds_of(figure)), **options).of_file(name)
 
 
 def references(figure: Figure) -> str:

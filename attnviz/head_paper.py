@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 
 from attnviz.board import Bar, draw_bar
 from attnviz.errors import BadOption
+from attnviz.facts import with_colours
 from attnviz.head_maps import HeadMaps
-from attnviz.mosaic import mosaic, tiles_there
+from attnviz.mosaic import mosaic, scale_of_all, tiles_there
 from attnviz.paper import Paper
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
@@ -90,6 +91,13 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
     for number, text in enumerate(lines):
         sheet.text(gap, caption_top + step * number, text, "left")
     return sheet.figure
+
+
+def words_of(maps: HeadMaps, paper: Paper) -> list[str]:
+    """All words of the figure, those of its colour bar too."""
+    tiles = maps.values[tiles_there(maps.values)]
+    shared = scale_of_all(tiles, paper.scale, clip=paper.clip)
+    return with_colours(maps.caption(), _said(maps, shared, paper.clip))
 
 
 def _marked(count: int, apart: float) -> range:

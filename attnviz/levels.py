@@ -13,6 +13,7 @@ from PIL import Image
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.legend import CHANNELS
+from attnviz.scale import Scale
 from attnviz.sheet import png_words
 from attnviz.trace import text_of
 
@@ -28,8 +29,8 @@ def render_levels(heat: Heatmap, told: Mapping[str, Any] | None = None) -> bytes
     """
     if heat.in_colour:
         raise BadOption("A 16-bit picture holds one value a patch; three came: draw one component.")
-    values = heat.values.astype(np.float64)
-    low, high = float(values[heat.filled].min()), float(values[heat.filled].max())
+    values, ends = heat.values.astype(np.float64), ends_of(heat)
+    low, high = ends.low, ends.high
     share = (values - low) / (high - low) if high > low else np.zeros(heat.grid)
     levels = np.rint(np.where(heat.filled, share, 0).clip(0, 1) * STEPS).astype(np.uint16)
     said = {"low": low, "high": high, "unit": heat.unit, "box": list(heat.box)}
@@ -38,6 +39,12 @@ def render_levels(heat: Heatmap, told: Mapping[str, Any] | None = None) -> bytes
     words = png_words(heat.summary, text_of({**(told or {}), **said}))
     Image.fromarray(levels).save(file, "PNG", pnginfo=words)
     return file.getvalue()
+
+
+def ends_of(heat: Heatmap) -> Scale:
+    """From which value to which the levels run."""
+    values = heat.values[heat.filled]
+    return Scale(float(values.min()), float(values.max()), "lowest to highest value")
 
 
 def render_cells(heat: Heatmap) -> bytes:

@@ -40,9 +40,14 @@ class MassMask:
     @property
     def summary(self) -> str:
         """What its outline means, for captions."""
+        return f"outlined: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What is kept."""
         count, patches = int(self.kept.sum()), self.kept.size
         return (
-            f"outlined: the {count} of {patches} patches ({self.area:.1%}) that hold"
+            f"the {count} of {patches} patches ({self.area:.1%}) that hold"
             f" {self.threshold:.4g} of the map's mass"
         )
 

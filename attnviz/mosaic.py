@@ -63,6 +63,17 @@ def tiles_there(
     return ~np.asarray(np.isnan(tiles).all((2, 3)))
 
 
+def scale_of_all(
+    there: Float[np.ndarray, "tile row col"], scale: str | Scale, *, clip: float | None
+) -> Scale | None:
+    """The one scale of all tiles; None where each has its own. UnknownName for any other name."""
+    if isinstance(scale, Scale):
+        return choose_scale(there, scale, clip=clip)
+    if scale not in TILE_SCALES:
+        raise unknown("scale of a grid of heads", scale, TILE_SCALES)
+    return choose_scale(there, clip=clip) if scale == "shared" else None
+
+
 def mosaic(
     tiles: Float[np.ndarray, "layer head row col"],
     *,
@@ -85,11 +96,7 @@ def mosaic(
     there = tiles_there(tiles)
     if not np.isfinite(tiles[there]).all():
         raise CaptureFailed("Some heads have values that are not finite; check the weights.")
-    shared = scale if isinstance(scale, Scale) else None
-    if shared is None and scale not in TILE_SCALES:
-        raise unknown("scale of a grid of heads", scale, TILE_SCALES)
-    if scale == "shared" or shared:
-        shared = choose_scale(tiles[there], shared or "own", clip=clip)
+    shared = scale_of_all(tiles[there], scale, clip=clip)
     columns = heads if columns is None else columns
     if columns < 1 or layers * heads % columns:
         raise BadOption(f"{layers} × {heads} tiles can't be laid out in full lines of {columns}.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from attnviz.board import Bar, Board, Panel
 from attnviz.colour import require_alpha, stretched
+from attnviz.facts import Facts, with_colours
 from attnviz.heatmap import Heatmap
 from attnviz.legend import legend
 from attnviz.mass import MassMask, mass_mask, require_mass
@@ -79,6 +80,16 @@ def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
     )
 
 
+def texts_of(heat: Heatmap, paper: Paper, facts: Facts | None = None) -> list[str]:
+    """What the caption says; `facts` stand for the map's own, where some can't be printed."""
+    return [*heat.caption(paper.alpha, paper.mask(heat), facts=facts), *notes_on([heat])]
+
+
+def words_of(heat: Heatmap, paper: Paper) -> list[str]:
+    """All words of the figure, those of the colour bar too."""
+    return with_colours(texts_of(heat, paper), legend(heat, **paper.colours)[1])
+
+
 def bar_of(heat: Heatmap, paper: Paper, **changed: Any) -> Bar:
     """The colour bar of one map; of the paper's own scale unless `changed`."""
     scale, said = legend(heat, **paper.colours | changed)
@@ -96,10 +107,7 @@ def _stretch(heat: Heatmap) -> str:
 
 def _board(heat: Heatmap, paper: Paper) -> Board:
     mask = paper.mask(heat)
-    texts: list[str] = []
-    if paper.caption:
-        facts = printable_facts(heat.facts)[0]
-        texts = [*heat.caption(paper.alpha, mask, facts=facts), *notes_on([heat])]
+    texts = texts_of(heat, paper, printable_facts(heat.facts)[0]) if paper.caption else []
     name = (heat.title,) if paper.original else ()
     panel = Panel(
         image=heat.image,

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.board import Bar, Board, Panel, columns_for, letter_of
 from attnviz.errors import BadOption
-from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_notes
+from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_colours, with_notes
 from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.legend import legend
@@ -172,23 +172,16 @@ def board_of_row(row: Row, paper: Paper) -> Board:
         panels.append(_panel(name, heat, paper, shared))
     if paper.original and len(pictures) == 1:
         panels[0] = replace(panels[0], above=(ORIGINAL,))
-    texts: list[str] = []
-    if paper.caption:
-        facts = printable_facts(row.facts)[0]
-        told = [*said(row.title, facts), f"opacity {paper.alpha:g}"]
-        texts = [*with_notes(told, row.notes), *notes_on(row.heats)]
+    told = said(row.title, printable_facts(row.facts)[0])
     bar = None
     if shared is not None:
-        smoothed = paper.interpolation
-        words = legend(row.heats[0], scale=shared, interpolation=smoothed)[1]
-        bar = Bar(
-            said=words, scale=shared, values=np.concatenate([heat.drawn for heat in row.heats])
-        )
+        every = np.concatenate([heat.drawn for heat in row.heats])
+        bar = Bar(said=_legend(row.heats[0], paper, shared)[1], scale=shared, values=every)
     return Board(
         panels=tuple(panels),
         columns=columns_for(len(panels), paper.width_mm),
         bar=bar,
-        caption=tuple(texts),
+        caption=tuple(_texts(row, paper, told)) if paper.caption else (),
         letters=paper.letters,
         width_mm=paper.width_mm,
         dpi=paper.dpi,
@@ -199,15 +192,46 @@ def board_of_row(row: Row, paper: Paper) -> Board:
     )
 
 
+def words_of(row: Row, paper: Paper) -> list[str]:
+    """All words of the figure, those of its colour bars and the names of its maps too."""
+    shared, (title, *facts) = common_scale(row, paper), said(row.title, row.facts)
+    bars = {
+        name: _legend(heat, paper, shared)[1]
+        for name, heat in zip(row.names, row.heats, strict=True)
+    }
+    first, *others = dict.fromkeys(bars.values())
+    if others:
+        first = "; ".join(f"{name}: {words}" for name, words in bars.items())
+    elif shared is None and len(row.heats) > 1:
+        first = f"each map on a scale of its own: {first}"
+    beside = [f"{title}: {row.beside}" if row.beside else title, *facts]
+    return with_colours(_texts(row, paper, beside), first)
+
+
+def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
+    """The caption's lines: what is told of all maps, how they are drawn, then each warning."""
+    drawn = [f"opacity {paper.alpha:g}"]
+    if paper.mass is not None:
+        drawn.append(f"outlined: the fewest patches that hold {paper.mass:.4g} of each map's mass")
+    return [*with_notes([*told, *drawn], row.notes), *notes_on(row.heats)]
+
+
+def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[Scale | None, str]:
+    """A colour bar's scale and its words, of one map or, where `shared` came, of all."""
+    chosen: dict[str, Any] = {"interpolation": paper.interpolation}
+    if shared is not None:
+        chosen["scale"] = shared
+    elif not heat.in_colour:
+        chosen |= {"colormap": paper.colormap, "scale": paper.scale, "clip": paper.clip}
+    return legend(heat, **chosen)
+
+
 def _panel(name: str, heat: Heatmap, paper: Paper, shared: Scale | None) -> Panel:
     """One map with its own bar, unless all have one."""
     mask = paper.mask(heat)
-    own: dict[str, Any] = {"interpolation": paper.interpolation}
-    if not heat.in_colour:
-        own |= {"colormap": paper.colormap, "scale": paper.scale, "clip": paper.clip}
     if shared is not None:
         return Panel(image=heat.image, heat=heat, scale=shared, mask=mask, above=(name,))
-    scale, words = legend(heat, **own)
+    scale, words = _legend(heat, paper)
     bar = Bar(said=words, scale=scale, values=None if scale is None else heat.drawn)
     drawn = scale if scale is not None else "own"
     return Panel(image=heat.image, heat=heat, scale=drawn, mask=mask, above=(name,), bar=bar)

@@ -9,6 +9,7 @@ import numpy as np
 from attnviz.board import Bar, Board, Panel, columns_for
 from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
+from attnviz.facts import Facts, with_colours
 from attnviz.frames import Frames
 from attnviz.paper import ORIGINAL, notes_on
 from attnviz.scale import Scale, require_clip, within
@@ -97,8 +98,18 @@ def texts_of(frames: Frames, paper: FilmPaper) -> list[str]:
     """What the caption says; a fact that no font here can print is left to the metadata."""
     if not paper.caption:
         return []
-    said = frames.caption(paper.alpha, facts=printable_facts(frames.facts)[0])
-    return [*said, *notes_on([*frames.maps.values()])]
+    return _texts(frames, paper, printable_facts(frames.facts)[0])
+
+
+def words_of(frames: Frames, paper: FilmPaper) -> list[str]:
+    """All words of the film, those of its colour bar too."""
+    scales = frames.scales(paper.scale, clip=paper.clip)
+    return with_colours(_texts(frames, paper), _said(frames, scales, paper))
+
+
+def _texts(frames: Frames, paper: FilmPaper, facts: Facts | None = None) -> list[str]:
+    """The caption, with `facts` for the film's own where some of those can't be printed."""
+    return [*frames.caption(paper.alpha, facts=facts), *notes_on([*frames.maps.values()])]
 
 
 def _board(frames: Frames, paper: FilmPaper) -> Board:

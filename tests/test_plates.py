@@ -346,13 +346,57 @@ def test_latex_is_a_figure_with_a_caption():
     said = latex(made, "fig_1.pdf", width_mm=89.0)
     assert said.splitlines()[0] == r"\begin{figure}" and said.splitlines()[-1] == r"\end{figure}"
     assert r"\includegraphics[width=89mm]{fig_1.pdf}" in said
-    assert r"picture: 50\%\_a\&b.jpg; input: 3 \(\times\) 4~\cite{abnar2020quantifying}." in said
+    assert r"picture: 50\%\_a\&b.jpg; input: 3 \(\times\) 4; opacity 0.5. Colours: " in said
+    assert said.count(r"~\cite{abnar2020quantifying}.}") == 1
     assert latex(made, "a.pdf", venue="page").startswith(r"\begin{figure*}")
     assert keys(row()) == [] and "\\cite" not in latex(row(), "a.pdf")
     assert "Dosovitskiy" in references(MetricPlot(head_metrics(small_record()), ("entropy",)))
     assert escaped("a\\b{c}$~^#\x00") == (
         r"a\textbackslash{}b\{c\}\$\textasciitilde{}\textasciicircum{}\# "
     )
+
+
+HELD = "the 2 of 6 patches (33.3\\%) that hold 0.9 of the map's mass"
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "options", "caption"),
+    [
+        (heat(facts=(), notes=("a warning",)), "a.pdf", {"mass": 0.9, "caption": False, "alpha": 0.3},
+         f"Attention; opacity 0.3; outlined: {HELD}. Colours: attention weight, lowest to highest value. Note: a warning."),
+        (heat(facts=()), "a.png", {"scale": "zero", "clip": 75.0, "interpolation": "bilinear"},
+         "Attention; opacity 0.5. Colours: attention weight, from zero, clipped at percentile 75; smoothed (bilinear)."),
+        (heat(facts=()), "b/a.mask.png", {"mass": 0.9}, f"Attention; white: {HELD}."),
+        (heat(facts=()), "a.16-bit.png", {}, "Attention; levels of grey: attention weight, 0 to 50."),
+        (Row((heat(facts=()),) * 2, ("dinov2-small", "digits")), "a.pdf", {"mass": 0.9},
+         "Attention: dinov2-small beside digits; opacity 0.5; outlined: the fewest patches that hold 0.9 of each map's mass."
+         " Colours: each map on a scale of its own: attention weight, lowest to highest value."),
+        (Row((heat(facts=()),) * 2, ("one", "two")), "a.pdf", {"scale": "shared"},
+         "Attention: one beside two; opacity 0.5. Colours: attention weight, lowest to highest value, shared by 2 maps."),
+        (row(), "a.pdf", {}, "Attention, Attention rollout; model: dinov2-small; opacity 0.5. Colours: Attention: attention weight, lowest to"
+         " highest value; Attention rollout: share of rollout, lowest to highest value."),
+    ],
+)  # fmt: skip
+def test_latex_says_what_the_printed_figure_says(figure, name, options, caption):
+    said = re.sub(r"~\\cite\{.*?\}", "", latex(figure, name, **options))
+    assert f"  \\caption{{{caption}}}" in said.splitlines()
+
+
+def test_latex_says_what_the_colours_of_films_and_heads_are():
+    film, record = latex(frames(), "a.pdf"), small_record()
+    assert "; opacity 0.5. Colours: attention weight, each layer on a scale of its own" in film
+    heads = head_maps(record)
+    shared = latex(heads, "a.pdf", scale="shared", clip=99.0)
+    assert "clipped at percentiles 1 and 99, one scale for all heads~" in shared
+    assert "each head from its lowest value (dark)" in latex(heads, "a.pdf")
+    plot = latex(MetricPlot(head_metrics(record), ("entropy",)), "a.pdf")
+    assert "{Attention entropy; each dot a head" in plot and "Colours" not in plot
+
+
+def test_a_row_says_what_is_outlined_below_it_too():
+    words = "outlined: the fewest patches that hold 0.5 of each map's mass"
+    assert words in " ".join(board_of_row(row(), Paper(mass=0.5)).caption)
+    assert "outlined" not in " ".join(board_of_row(row(), Paper()).caption)
 
 
 @pytest.mark.parametrize("flag", ["methods", "models", "metrics"])
