@@ -69,7 +69,7 @@ def chosen_words(fact: Callable[[str], str | None]) -> list[str]:
 
 def in_name(name: str, value: str) -> str:
     """A fact as a name says it: a layer without how many there are."""
-    value = value.partition(" (")[0] if name == "layer" else value
+    value = value.partition(" (")[0] if name.endswith("layer") else value
     return value if value.startswith(name) else f"{name} {value}"
 
 

@@ -20,9 +20,13 @@ from attnviz.sheet import printable_facts, printed
 from attnviz.venue import TALLEST
 
 TOLD = ("method", "model", "picture", *CHOSEN)
-"""Facts that tell maps apart where they differ; `NAMED` make a name at most."""
+"""Facts that tell maps apart where they differ; any other does where none of these do."""
 
 NAMED = 2
+"""Facts that make a name at most; captions tell the others."""
+
+ITSELF = ("method", "model", "picture", "query", "target")
+"""Facts whose values stand in a name by themselves."""
 
 UNPRINTED = "its name is in letters that no font here prints"
 """Noted of a map that is called by its place instead."""
@@ -55,6 +59,25 @@ class Row:
         return tuple(fact for fact in self.heats[0].facts if all(fact in each for each in every))
 
     @property
+    def apart(self) -> tuple[str, ...]:
+        """What is not true of every map and not said by its name, map by map: `name: words`.
+
+        Weights are told where the model's name does not tell maps apart.
+        """
+        every = [_telling(heat) for heat in self.heats]
+        differ = _differing(every)
+        words = []
+        for name, heat, each in zip(self.names, self.heats, every, strict=True):
+            left = [(of, each[of]) for of in differ if of in each and not _says(name, of, each[of])]
+            title, *rest = said(heat.title, tuple(left))
+            own = [title] if ("method", title) in left else []
+            own += rest
+            if "model" not in differ:
+                own += [f"{of}: {value}" for of, value in left if of == "weights"]
+            words += [f"{name}: {', '.join(own)}"] if own else []
+        return tuple(words)
+
+    @property
     def title(self) -> str:
         """The method, where all maps are of one; else the names of all."""
         titles = dict.fromkeys(heat.title for heat in self.heats)
@@ -80,7 +103,7 @@ class Row:
     @property
     def summary(self) -> str:
         """What it shows in one line."""
-        words = "; ".join(said(self.title, self.facts))
+        words = "; ".join([*said(self.title, self.facts), *self.apart])
         return f"{self.beside}: {words}" if self.beside else words
 
 
@@ -88,22 +111,27 @@ def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
     """The facts in which maps differ, or their places where they differ in none.
 
     Facts that all have come first; those that some have, as a head where others have the mean of
-    all heads, are named where these do not do.
+    all heads, are named where these do not do. So are those that are not in `TOLD`, as an option of
+    one method.
     """
     every = [_telling(heat) for heat in heats]
-    for enough in (all, any):
-        telling = [
-            name
-            for name in TOLD
-            if enough(name in each for each in every)
-            and len({each.get(name) for each in every}) > 1
-        ][:NAMED]
-        names = [
-            ", ".join(short(name, each[name]) for name in telling if name in each) for each in every
-        ]
-        if len(set(names)) == len(names) and all(names):
-            return tuple(map(called, names))
+    differ = [name for name in _differing(every) if name != "weights"]  # which are no short name
+    for pool in ([name for name in TOLD if name in differ], differ):
+        for enough in (all, any):
+            telling = [name for name in pool if enough(name in each for each in every)][:NAMED]
+            names = [
+                ", ".join(short(name, each[name]) for name in telling if name in each)
+                for each in every
+            ]
+            if len(set(names)) == len(names) and all(names):
+                return tuple(map(called, names))
     return tuple(_by_place(number, heats) for number in range(len(heats)))
+
+
+def _differing(every: Sequence[dict[str, str]]) -> list[str]:
+    """The names of facts in which maps differ, those of `TOLD` first."""
+    known = dict.fromkeys([*TOLD, *(name for each in every for name in each)])
+    return [name for name in known if len({each.get(name) for each in every}) > 1]
 
 
 def _telling(heat: Heatmap) -> dict[str, str]:
@@ -119,8 +147,12 @@ def _by_place(number: int, heats: Sequence[Heatmap]) -> str:
 
 def short(name: str, value: str) -> str:
     """A fact as a panel's name says it: a query, a target or a model by itself."""
-    itself = name not in CHOSEN or name in ("query", "target")
-    return value if itself else in_name(name, value)
+    return value if name in ITSELF else in_name(name, value)
+
+
+def _says(called_so: str, name: str, value: str) -> bool:
+    """Whether a panel's name has that fact among its words."""
+    return f", {short(name, value)}, " in f", {called_so}, "
 
 
 def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
@@ -209,11 +241,11 @@ def words_of(row: Row, paper: Paper) -> list[str]:
 
 
 def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
-    """The caption's lines: what is told of all maps, how they are drawn, then each warning."""
+    """The caption's lines: what is told of all maps, of each, how they are drawn, each warning."""
     drawn = [f"opacity {paper.alpha:g}"]
     if paper.mass is not None:
         drawn.append(f"outlined: the fewest patches that hold {paper.mass:.4g} of each map's mass")
-    return [*with_notes([*told, *drawn], row.notes), *notes_on(row.heats)]
+    return [*with_notes([*told, *row.apart, *drawn], row.notes), *notes_on(row.heats)]
 
 
 def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[Scale | None, str]:

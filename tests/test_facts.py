@@ -10,10 +10,12 @@ import attnviz
 from attnviz.explanation import Explanation
 from attnviz.export import file_stem
 from attnviz.facts import USUAL
+from attnviz.figure import escaped, latex
 from attnviz.film_export import film_stem
 from attnviz.methods import METHODS
+from attnviz.paper import Paper
 from attnviz.plate_export import plate_stem
-from attnviz.row import Row
+from attnviz.row import Row, board_of_row
 from tests.test_methods import random_maps, record_of
 
 RECORD = record_of(random_maps(2, 3, 7), ("cls",), (2, 3))
@@ -73,3 +75,54 @@ def test_what_is_usual_is_every_method_s_default():
                 assert option.default == USUAL[fact]
                 checked.add(fact)
     assert checked == USUAL.keys()
+
+
+# --- what names leave out -----------------------------------------------------------------------
+
+
+def told_of(*every) -> str:
+    """What the captions of such a row say, if all of them say it."""
+    row = Row(tuple(map_of(**options) for options in every))
+    apart = "; ".join(row.apart)
+    printed = " ".join(board_of_row(row, Paper()).caption)
+    assert apart in printed and apart in row.summary and escaped(apart) in latex(row, "a.pdf")
+    return apart
+
+
+def test_captions_tell_what_differs_and_names_leave_out():
+    one, other = {"layer": 0, "head": 0, "query": "cls"}, {"layer": 1, "head": 1, "query": (1, 2)}
+    assert names_of(one, other) == ("layer 0, head 0", "layer 1, head 1")
+    asker = map_of(**other).fact("query")
+    asked = f"layer 0, head 0: query: class token; layer 1, head 1: query: {asker}"
+    assert told_of(one, other) == asked
+    turned = f"layer 0, head 0: direction: from, query: class token; layer 1, head 1: direction: to, query: {asker}"  # fmt: skip
+    assert told_of(one, other | {"direction": "to"}) == turned
+
+
+def test_captions_tell_the_layer_of_each_of_several_methods():
+    every = [{"method": name} for name in ("attention", "rollout", "value_weighted")]
+    layer = "layer 1 (of 2, counted from 0)"
+    with_values = record_of(random_maps(2, 3, 7), ("cls",), (2, 3))
+    heats = tuple(attnviz.explain(with_values, **options) for options in every[:2])
+    weighted = replace(map_of(), title="Value-weighted", facts=(("layer", layer[6:]), *map_of().facts[-6:]))  # fmt: skip
+    assert Row((*heats, weighted)).apart == (
+        f"Attention: {layer}, head fusion: mean",
+        "Attention rollout: head fusion: mean, residual: 0.5, first layer 0 (of 2, counted from 0),"
+        " last layer 1 (of 2, counted from 0)",
+        f"Value-weighted: {layer}",
+    )
+
+
+def test_maps_that_differ_in_an_option_alone_are_named_by_it():
+    alike = {"method": "rollout"}
+    assert names_of(alike | {"residual": 0.5}, alike | {"residual": 0.9}) == ("residual 0.5", "residual 0.9")  # fmt: skip
+    assert names_of(alike, alike | {"first_layer": 1}) == ("first layer 0", "first layer 1")
+    assert told_of(alike, alike | {"first_layer": 1, "residual": 0.9}) == ""
+
+
+def test_captions_of_a_row_with_names_tell_the_methods_and_other_weights():
+    heats = map_of(), map_of(method="rollout", residual=0.9)
+    first, second = Row(heats, ("left", "right")).apart
+    assert first.startswith("left: Attention, ") and "residual: 0.9" in second
+    trained = replace(map_of(), facts=tuple((name, "b.pt" if name == "weights" else value) for name, value in map_of().facts))  # fmt: skip
+    assert Row((map_of(), trained)).apart[1].endswith("weights: b.pt")
