@@ -261,7 +261,9 @@ def ticks(
 
     Given the map's values, an end that some of them lie beyond is marked ≤ or ≥.
     """
-    at = [scale.low] if scale.flat else [scale.low, (scale.low + scale.high) / 2, scale.high]
+    if scale.flat:
+        return ((scale.low, scale.one_value(values)),)
+    at = [scale.low, (scale.low + scale.high) / 2, scale.high]
     texts = list(numbers(np.array(at), scale.high - scale.low))
     if values is not None:
         texts[0] = ("≤ " if values.min() < scale.low else "") + texts[0]

@@ -47,6 +47,19 @@ class Scale:
         low, high = numbers(np.array([self.low, self.high]), self.high - self.low)
         return f"{low} throughout" if self.flat else f"{low} to {high}"
 
+    def reach_over(self, values: Float[np.ndarray, "*shape"]) -> str:
+        """The same of a scale that is flat though these values are not, as a clip makes it."""
+        level = np.ptp(values) <= CONSTANT * np.abs(values).max()
+        return self.one_value(values) if self.flat and not level else self.reach
+
+    def one_value(self, values: Float[np.ndarray, "*shape"] | None = None) -> str:
+        """A flat scale's number, marked ≤ or ≥ where some of the values lie beyond it."""
+        (number,) = numbers(np.array([self.low]))
+        if values is None:
+            return number
+        marks = {"≤": values.min() < self.low, "≥": values.max() > self.high}
+        return " and ".join(f"{sign} {number}" for sign, some in marks.items() if some) or number
+
     def position(self, values: Float[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
         """(value - low) / (high - low), cut off at 0 and 1; on a flat scale 0, above it 1."""
         exact = np.asarray(values, dtype=np.float64)

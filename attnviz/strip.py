@@ -145,11 +145,10 @@ def _board(frames: Frames, paper: FilmPaper) -> Board:
 
 
 def _labels(frames: Frames, scales: list[Scale], *, own: bool) -> list[list[str]]:
-    """What stands above each map: its layer, and its scale's two ends where they are its own."""
+    """What stands above each map: its layer, and its scale's ends where they are its own."""
     names = [[frames.label(layer)] for layer in frames.maps]
-    return (
-        [[*name, scale.reach] for name, scale in zip(names, scales, strict=True)] if own else names
-    )
+    every = zip(names, scales, frames.maps.values(), strict=True)
+    return [[*name, scale.reach_over(heat.drawn)] for name, scale, heat in every] if own else names
 
 
 def _bar_scale(scales: list[Scale]) -> Scale:

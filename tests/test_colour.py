@@ -433,6 +433,19 @@ def test_ticks_have_true_numbers_and_mark_what_lies_beyond() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([0.0, 0.0], "0"),
+        ([0.0, 1.0], "≥ 0"),
+        ([-1.0, 0.0], "≤ 0"),
+        ([-1.0, 1.0], "≤ 0 and ≥ 0"),
+    ],
+)
+def test_a_flat_scale_s_number_is_marked_on_both_sides(values, says) -> None:
+    assert ticks(Scale(0.0, 0.0, "mine"), np.array(values)) == ((0.0, says),)
+
+
+@pytest.mark.parametrize(
     ("size", "fitted"),
     [((4000, 3000), (900, 675)), ((300, 200), (300, 200)), ((9000, 1), (900, 1))],
 )

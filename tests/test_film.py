@@ -339,6 +339,17 @@ def test_scales_of_their_own_stand_above_each_map():
         assert words in text
 
 
+def test_a_map_that_a_clip_makes_flat_is_not_called_level():
+    hot = np.zeros((20, 20), np.float32)
+    hot[3, 4] = 1.0
+    made = frames(maps={0: heat(hot), 1: heat(np.zeros((20, 20))), 3: heat(np.full((20, 20), 0.1))})
+    scales = [(each.low, each.high) for each in made.scales("own", clip=99.0)]
+    assert scales[0] == (0.0, 0.0)
+    text = words_of(render_film(made, ".svg", width_mm=120, clip=99.0))
+    for words in ("layer 0 ≥ 0 layer", "layer 1 0 throughout", "layer 3 0.1 throughout"):
+        assert words in text
+
+
 @pytest.mark.parametrize(
     ("width", "size", "scale"),
     [(50.0, (90, 60), "own"), (89.0, (20, 300), "shared"), (183.0, (600, 20), "own")],

@@ -105,7 +105,8 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
         pictures.append(shown.overlay(scale=scale, size=size, **look))
         _, said = legend(heat, scale=scale, interpolation=look["interpolation"])
         numbers = tuple(text for _, text in ticks(scale, heat.drawn))
-        captions.append(Caption(film.label(layer), numbers, said, scale.reach if own else ""))
+        reach = scale.reach_over(heat.drawn) if own else ""
+        captions.append(Caption(film.label(layer), numbers, said, reach))
     layers = [*film.maps]
 
     def open_layer() -> None:
