@@ -14,6 +14,7 @@ from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_colo
 from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
 from attnviz.legend import legend
+from attnviz.mass import MassMask
 from attnviz.paper import ORIGINAL, Paper, notes_on
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import printable_facts, printed
@@ -242,9 +243,8 @@ def words_of(row: Row, paper: Paper) -> list[str]:
 
 def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
     """The caption's lines: what is told of all maps, of each, how they are drawn, each warning."""
-    drawn = [f"opacity {paper.alpha:g}"]
-    if paper.mass is not None:
-        drawn.append(f"outlined: the fewest patches that hold {paper.mass:.4g} of each map's mass")
+    masks = [paper.mask(heat) for heat in row.heats]
+    drawn = [f"opacity {paper.alpha:g}", *_outlined(row.names, masks)]
     return [*with_notes([*told, *row.apart, *drawn], row.notes), *notes_on(row.heats)]
 
 
@@ -256,6 +256,12 @@ def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[S
     elif not heat.in_colour:
         chosen |= {"colormap": paper.colormap, "scale": paper.scale, "clip": paper.clip}
     return legend(heat, **chosen)
+
+
+def _outlined(names: Sequence[str], masks: Sequence[MassMask | None]) -> list[str]:
+    """What the outlines mean, with the names of their maps where there are several."""
+    told = [(name, mask.summary) for name, mask in zip(names, masks, strict=True) if mask]
+    return [words if len(names) == 1 else f"{name}: {words}" for name, words in told]
 
 
 def _panel(name: str, heat: Heatmap, paper: Paper, shared: Scale | None) -> Panel:

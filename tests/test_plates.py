@@ -127,6 +127,19 @@ def test_a_ready_scale_of_a_row_takes_no_clip():
         render_plate(alike, ".png", scale=Scale(0.0, 40.0, "mine"), clip=99.0)
 
 
+def test_a_row_says_what_its_outlines_hold():
+    # By hand: of the mass 60, the patches of 50 and 4 hold 54, which is 0.9.
+    alike = Row((heat(), heat(np.ones((2, 3)))), ("a", "b"))
+    (told,) = board_of_row(alike, Paper(mass=0.9, original=True)).caption
+    assert told.endswith(
+        "; a: outlined: the 2 of 6 patches (33.3%) that hold 0.9 of the map's mass"
+        "; b: outlined: the 6 of 6 patches (100.0%) that hold 0.9 of the map's mass"
+    )
+    (alone,) = board_of_row(Row((heat(),)), Paper(mass=0.9)).caption
+    assert alone == heat().caption(0.5, Paper(mass=0.9).mask(heat()))[0]
+    assert "outlined" not in board_of_row(alike, Paper()).caption[0]
+
+
 def test_the_picture_alone_comes_first_and_once():
     first, second = row().heats
     others = Row((first, replace(second, image=Image.new("RGB", (30, 20)))))
