@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,6 +70,7 @@ class Row:
         words = []
         for name, heat, each in zip(self.names, self.heats, every, strict=True):
             left = [(of, each[of]) for of in differ if of in each and not _says(name, of, each[of])]
+            left = [fact for fact in left if fact in heat.facts or _varies(fact[0], every)]
             title, *rest = said(heat.title, tuple(left))
             own = [title] if ("method", title) in left else []
             own += rest
@@ -106,6 +107,11 @@ class Row:
         """What it shows in one line."""
         words = "; ".join([*said(self.title, self.facts), *self.apart])
         return f"{self.beside}: {words}" if self.beside else words
+
+
+def _varies(name: str, every: Sequence[Mapping[str, str]]) -> bool:
+    """Whether two maps have this fact and differ in it; what is usual goes without saying else."""
+    return len({each[name] for each in every if name in each}) > 1
 
 
 def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:

@@ -382,11 +382,13 @@ HELD = "the 2 of 6 patches (33.3\\%) that hold 0.9 of the map's mass"
         (heat(facts=()), "b/a.mask.png", {"mass": 0.9}, f"Attention; white: {HELD}."),
         (heat(facts=()), "a.16-bit.png", {}, "Attention; levels of grey: attention weight, 0 to 50."),
         (Row((heat(facts=()),) * 2, ("dinov2-small", "digits")), "a.pdf", {"mass": 0.9},
-         "Attention: dinov2-small beside digits; opacity 0.5; outlined: the fewest patches that hold 0.9 of each map's mass."
+         "Attention: dinov2-small beside digits; opacity 0.5;"
+         f" dinov2-small: outlined: {HELD}; digits: outlined: {HELD}."
          " Colours: each map on a scale of its own: attention weight, lowest to highest value."),
         (Row((heat(facts=()),) * 2, ("one", "two")), "a.pdf", {"scale": "shared"},
          "Attention: one beside two; opacity 0.5. Colours: attention weight, lowest to highest value, shared by 2 maps."),
-        (row(), "a.pdf", {}, "Attention, Attention rollout; model: dinov2-small; opacity 0.5. Colours: Attention: attention weight, lowest to"
+        (row(), "a.pdf", {}, "Attention, Attention rollout; model: dinov2-small; Attention: layer 3 (of 12, counted from 0), head 5,"
+         " query: patch (row 1, column 0); opacity 0.5. Colours: Attention: attention weight, lowest to"
          " highest value; Attention rollout: share of rollout, lowest to highest value."),
     ],
 )  # fmt: skip
@@ -404,12 +406,6 @@ def test_latex_says_what_the_colours_of_films_and_heads_are():
     assert "each head from its lowest value (dark)" in latex(heads, "a.pdf")
     plot = latex(MetricPlot(head_metrics(record), ("entropy",)), "a.pdf")
     assert "{Attention entropy; each dot a head" in plot and "Colours" not in plot
-
-
-def test_a_row_says_what_is_outlined_below_it_too():
-    words = "outlined: the fewest patches that hold 0.5 of each map's mass"
-    assert words in " ".join(board_of_row(row(), Paper(mass=0.5)).caption)
-    assert "outlined" not in " ".join(board_of_row(row(), Paper()).caption)
 
 
 @pytest.mark.parametrize("flag", ["methods", "models", "metrics"])
