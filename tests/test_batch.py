@@ -105,6 +105,8 @@ def test_folders_patterns_lists_and_files(tmp_path, monkeypatch):
         (["bytes.txt"], "bytes.txt can't be read: it is no text"),
         (["out"], "lie in the output"),
         ([""], "An empty name came"),
+        (["nowhere"], "There is no picture or folder nowhere"),
+        (["blank.txt/nowhere/"], "There is no picture or folder blank.txt/nowhere/"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(tmp_path, monkeypatch, given, says):
@@ -458,6 +460,14 @@ def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path, content):
     assert path.read_text() == content
 
 
+def test_a_journal_that_cannot_begin_says_that_nothing_is_done(tmp_path):
+    (tmp_path / "is a folder").mkdir()
+    for place in ("is a folder", "nowhere/journal"):
+        with pytest.raises(BadOption, match=r"Nothing is done yet: give another output") as raised:
+            Journal(tmp_path / place, {"method": "attention"})
+        assert "stays done" not in str(raised.value)
+
+
 def test_a_journal_has_one_writer(tmp_path):
     with (
         Journal(tmp_path / "journal", {}),
@@ -483,14 +493,6 @@ def test_a_full_disk_is_a_sentence_and_leaves_whole_lines(tmp_path):
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_journal_that_cannot_begin_says_that_nothing_is_done(tmp_path):
-    (tmp_path / "is a folder").mkdir()
-    for place in ("is a folder", "nowhere/journal"):
-        with pytest.raises(BadOption, match=r"Nothing is done yet: give another output") as raised:
-            Journal(tmp_path / place, {"method": "attention"})
-        assert "stays done" not in str(raised.value)
-
-
 def test_a_disk_that_is_full_at_the_very_end_is_a_sentence_too(tmp_path, monkeypatch, stopped):
     """Some file systems find out when what was written is to be on the disk."""
     path = tmp_path / "batch.journal"

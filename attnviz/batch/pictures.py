@@ -27,12 +27,15 @@ def pictures_in(names: Iterable[str], *, without: Path) -> list[str]:
     given, relative to where the command runs. What lies in `without`, the output, is left out, and
     in folders what is hidden.
 
-    Raises BadOption where a folder, a pattern or a list holds no picture, and for an empty name.
+    Raises BadOption where a folder, a pattern or a list holds no picture, for an empty name, and
+    for one without a suffix, as folders have, that nothing has.
     """
     found: set[str] = set()
     for name in names:
         if not name:
             raise BadOption("An empty name came: give a picture, a folder, a pattern or a list.")
+        if not Path(name).suffix and not has_magic(name) and not os.path.lexists(name):
+            raise BadOption(f"There is no picture or folder {name}: check its name and folder.")
         meant = set(_meant_by(name))
         if not meant:
             raise BadOption(f"{_what(name)} {name} holds no picture: check its name.")
