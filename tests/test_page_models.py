@@ -80,9 +80,8 @@ def test_a_patch_stays_at_its_place_when_the_grid_changes(page):
     row, col = patches["chosen"]
     assert patches["ys"][row] <= y <= patches["ys"][row + 1]
     assert patches["xs"][col] <= x <= patches["xs"][col + 1]
-    calm(
-        widget(page, "Sample").set_value("coffee").run()
-    )  # another picture, the same row and column
+    # Another picture, the same row and column.
+    calm(widget(page, "Sample").set_value("coffee").run())
     assert picker(page, "patches")["chosen"] == [row, col]
 
 
