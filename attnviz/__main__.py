@@ -39,6 +39,7 @@ from attnviz.contract import LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
+from attnviz.figure import summary_of
 from attnviz.film import Film, film
 from attnviz.images import open_image
 from attnviz.images.quiet import hush
@@ -140,7 +141,9 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
         write_whole(output, bundle([(made, drawing)]), overwrite=given.overwrite)
     else:
         made.save(output, overwrite=given.overwrite, **drawing)
-    _say(f"{output}: {made.summary}; on {choose_device(given.device)}")
+    kind = kind_of(output, kinds_of(command))
+    summary = made.summary if isinstance(made, Faithfulness) else summary_of(made, kind)
+    _say(f"{output}: {summary}; on {choose_device(given.device)}")
     for note in made.notes:
         _say(f"note: {note}")
     if not isinstance(made, Faithfulness):

@@ -154,6 +154,13 @@ def stem(figure: Figure) -> str:
     return _printing(figure).stem(figure)
 
 
+def summary_of(figure: Figure, kind: str) -> str:
+    """What a file of that kind shows, in one line: a table of metrics holds more than the plot."""
+    if isinstance(figure, MetricPlot) and kind == plot_export.TABLE:
+        return plot_export.table_summary(figure.metrics)
+    return figure.summary
+
+
 def manifest(figure: Figure, **options: Any) -> dict[str, Any]:
     """What its files say of themselves, as plain values without their seal."""
     return _printing(figure).manifest(figure, paper_of(figure, options))

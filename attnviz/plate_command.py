@@ -172,7 +172,8 @@ def make(
     first = records[0]
     if given.show == "metrics":
         metrics = head_metrics(first).named(picture)
-        return MetricPlot(metrics, tuple(names_in(given, "metrics")))
+        every = kind_of(given.output, DEPTH_KINDS) == TABLE
+        return MetricPlot(metrics, tuple(metrics.about if every else names_in(given, "metrics")))
     if given.show == "heads":
         return heads(first, query=query).named(picture)
     heats = []

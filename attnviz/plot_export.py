@@ -18,7 +18,7 @@ from attnviz.curves import Curves
 from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.export import RENDERERS
-from attnviz.facts import Facts
+from attnviz.facts import Facts, said
 from attnviz.metrics import HeadMetrics
 from attnviz.naming import stem_of
 from attnviz.trace import text_of
@@ -145,6 +145,11 @@ def render_table(metrics: HeadMetrics) -> bytes:
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue().encode()
+
+
+def table_summary(metrics: HeadMetrics) -> str:
+    """What the table holds, in one line."""
+    return "; ".join(said("Every metric of every head", metrics.facts))
 
 
 def table_stem(metrics: HeadMetrics) -> str:

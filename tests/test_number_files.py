@@ -76,9 +76,11 @@ def test_the_zip_holds_the_same_files(files):
                 assert archive.read(name) == own
 
 
-def test_the_head_metrics_are_a_table(tmp_path):
+def test_the_head_metrics_are_a_table(tmp_path, capsys):
     out = tmp_path / "heads.csv"
     assert main(["plate", DIGIT[0], "--model", "digits", "--show", "metrics", "-o", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "heads.csv: Every metric of every head; " in said and "dot" not in said
     lines = [*csv.DictReader(out.read_text().splitlines())]
     assert {"layer", "head", "entropy", "distance"} < lines[0].keys()
     assert main(["plate", DIGIT[0], "--model", "digits", "--show", "heads", "-o", str(tmp_path / "a.csv")]) == 0  # fmt: skip
