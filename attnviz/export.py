@@ -25,7 +25,7 @@ from attnviz.paper import words_of as paper_words
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import png_words, printable_facts
 from attnviz.trace import text_of
-from attnviz.writing import checked_target, kind_of, write_whole
+from attnviz.writing import LEVELS, MASK, checked_target, kind_of, write_whole
 
 
 def save(
@@ -161,8 +161,6 @@ def _levels(heat: Heatmap, paper: Paper) -> bytes:
 def _cells(heat: Heatmap, paper: Paper) -> bytes:
     return render_cells(heat)
 
-
-MASK, LEVELS = ".mask.png", ".16-bit.png"
 
 KINDS: Mapping[str, Callable[[Heatmap, Paper], bytes]] = {
     **RENDERERS,

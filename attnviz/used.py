@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attnviz.export import LEVELS, MASK
-from attnviz.writing import kind_of
+from attnviz.writing import LEVELS, MASK, kind_of
 
 _COLOURS = frozenset({"alpha", "colormap", "scale", "clip", "interpolation", "caption"})
 _PRINTED = _COLOURS | {"mass", "venue", "width_mm", "dpi", "original", "letters", "columns"}

@@ -11,6 +11,7 @@ from attnviz.errors import BadOption
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.used import flag_of
+from attnviz.writing import OF_ONE_MAP, kind_of
 
 
 def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any
     settled = {name: option.default for name, option in own.items()} | asked
     if len(methods) == 1 and METHODS[methods[0]].in_colour(settled):
         _refuse_scales(given, methods[0])
+        _refuse_single_values(given, methods[0])
     return asked
 
 
@@ -71,6 +73,22 @@ def _refuse_scales(given: argparse.Namespace, method: str) -> None:
                 f" its lowest to its highest value: leave --{name} out, or choose one with"
                 " --component."
             )
+
+
+def _refuse_single_values(given: argparse.Namespace, method: str) -> None:
+    """A mask, an outline and levels of grey are of one value a patch, and a colour is three."""
+    if getattr(given, "mass", None) is not None:
+        raise BadOption(
+            f"--mass outlines what holds most of one value a patch, and --method {method} has"
+            " three: leave it out."
+        )
+    as_given = getattr(given, "figures", None)
+    kind = f".{as_given}" if as_given else kind_of(given.output, OF_ONE_MAP)
+    if kind in OF_ONE_MAP:
+        raise BadOption(
+            f"A {kind} file is of one value a patch, and --method {method} has three: choose"
+            " another kind of file, or another method."
+        )
 
 
 def _require_target(given: argparse.Namespace, methods: Sequence[str]) -> None:

@@ -13,6 +13,9 @@ import numpy as np
 
 from attnviz.errors import BadOption
 
+OF_ONE_MAP = LEVELS, MASK = ".16-bit.png", ".mask.png"
+"""Suffixes that say what a picture holds; no other figure's picture is called so."""
+
 
 def kind_of(path: str | os.PathLike[str], kinds: Iterable[str]) -> str:
     """The suffix of `kinds` that a file's name ends in, the longest; "" if it is none of them."""
@@ -34,8 +37,10 @@ def checked_target(
         raise BadOption(
             f"{what} is saved at a path, as text or a Path; {type(path).__name__} came."
         ) from None
-    if not kind_of(target, kinds):
-        ends = target.suffix.lower() or "none of them"
+    kinds = tuple(kinds)
+    bare = kind_of(target, OF_ONE_MAP)
+    if not kind_of(target, kinds) or bare not in ("", *kinds):
+        ends = f"{bare}, as only one map can" if bare else target.suffix.lower() or "none of them"
         raise BadOption(
             f"{what} can be saved as {', '.join(kinds)};"
             f" {target.name!r} ends in {ends}. Choose one of these suffixes."

@@ -103,6 +103,13 @@ def test_the_head_metrics_are_a_table(tmp_path, capsys):
         (["plate", "--show", "metrics"], "a.csv", ["--metrics", "entropy"], "A .csv of --show metrics holds every metric of every head: leave --metrics out."),
         (["plate", "--show", "heads"], "a.npz", ["--original"], "A .npz file has no use for --original"),
         (["faithfulness"], "a.npz", ["--no-caption"], "A .npz file has no use for --no-caption"),
+        (["film"], "a.16-bit.png", [], "'a.16-bit.png' ends in .16-bit.png, as only one map can."),
+        (["plate", "--show", "heads"], "a.mask.png", [], "'a.mask.png' ends in .mask.png, as only one map can."),
+        (["plate", "--show", "metrics"], "a.mask.png", [], "'a.mask.png' ends in .mask.png, as only one map can."),
+        (["faithfulness"], "a.16-bit.png", [], "'a.16-bit.png' ends in .16-bit.png, as only one map can."),
+        ([], "a.16-bit.png", ["--method", "pca"], "A .16-bit.png file is of one value a patch, and --method pca has three"),
+        ([], "a.png", ["--method", "pca", "--mass", "0.6"], "and --method pca has three: leave it out."),
+        (["batch"], "maps", ["--as", "mask.png", "--method", "pca"], "A .mask.png file is of one value a patch, and --method pca has three"),
         (["batch"], "maps", ["--as", "npz", "--alpha", "0.3"], "A .npz file has no use for --alpha"),
     ],
 )  # fmt: skip

@@ -31,7 +31,7 @@ from attnviz.metrics import head_metrics
 from attnviz.mosaic import mosaic
 from attnviz.paper import Paper
 from attnviz.plate_export import PLATE_KINDS, plate_stem, render_cells, render_plate
-from attnviz.plot_export import MetricPlot, render_curves, render_depth
+from attnviz.plot_export import MetricPlot, render_curves, render_depth, save_curves
 from attnviz.references import CITED, ENTRIES, bibtex
 from attnviz.row import Row, board_of_row
 from attnviz.scale import Scale
@@ -406,6 +406,18 @@ def test_latex_says_what_the_colours_of_films_and_heads_are():
     assert "each head from its lowest value (dark)" in latex(heads, "a.pdf")
     plot = latex(MetricPlot(head_metrics(record), ("entropy",)), "a.pdf")
     assert "{Attention entropy; each dot a head" in plot and "Colours" not in plot
+
+
+@pytest.mark.parametrize("name", ["a.mask.png", "a.16-bit.png"])
+def test_only_one_map_is_a_mask_or_levels(tmp_path, name):
+    plot = MetricPlot(head_metrics(small_record()), ("entropy",))
+    film = attnviz.film(small_record())
+    for figure in (attnviz.beside([heat()]), attnviz.heads(small_record()), film, plot):
+        with pytest.raises(BadOption, match=f"'{name}' ends in {name[1:]}, as only one map can"):
+            figure.save(tmp_path / name)
+    with pytest.raises(BadOption, match="as only one map can"):
+        save_curves(CURVES, tmp_path / name)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("flag", ["methods", "models", "metrics"])
