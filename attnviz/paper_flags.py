@@ -41,7 +41,11 @@ def add_paper(add: Callable[..., object], of: Mapping[str, Any], what: str = "th
     venues = ", ".join(f"{name} {width:g} mm" for name, width in VENUES.items())
     add("--venue", choices=VENUES, help=f"width of {what} by where it is printed: {venues}")
     add("--width-mm", type=float, help=f"width of {what} instead ({of['width_mm']:g})")
-    add("--dpi", type=int, help=f"dots per inch of a .png ({of['dpi']})")
+    add(
+        "--dpi",
+        type=int,
+        help=f"dots per inch of a .png; in a .pdf or .svg lengths are whole dots ({of['dpi']})",
+    )
     if "original" in of:
         alone = "the picture alone, beside its map"
         add("--original", action="store_const", const=True, help=alone)

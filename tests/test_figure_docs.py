@@ -10,9 +10,10 @@ import pytest
 
 from attnviz.__main__ import main
 from attnviz.arguments import SECOND, parser_of
-from attnviz.export import KINDS
+from attnviz.export import KINDS, render
 from attnviz.figure import KINDS as ALL_KINDS
 from attnviz.samples import sample_path
+from tests.test_export import heat
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "figures.md").read_text("utf-8")
@@ -31,6 +32,15 @@ def test_every_kind_of_figure_has_its_command():
     assert {*SECOND, "replay"} & firsts == {"plate", "film", "replay"} and len(COMMANDS) == 11
     shown = {words[words.index("--show") + 1] for words in COMMANDS if "--show" in words}
     assert shown == {"methods", "heads", "metrics"} and "--show models --models A,B" in PAGE
+
+
+@pytest.mark.parametrize("dpi", [72, 100, 450])
+def test_a_width_of_a_vector_file_is_whole_dots(dpi):
+    assert "to half a dot (0.03 mm at 450)" in PAGE and "whole dots" in parser_of().format_help()
+    content = render(heat(), ".svg", width_mm=89.0, dpi=dpi).decode()
+    points = float(re.search(r'<svg [^>]*width="([\d.]+)pt"', content)[1])
+    assert points * dpi / 72 == pytest.approx(round(89 / 25.4 * dpi), abs=2e-3)
+    assert abs(points / 72 * 25.4 - 89) <= 25.4 / dpi / 2
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
