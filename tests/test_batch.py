@@ -6,9 +6,12 @@ import errno
 import json
 import math
 import os
+import re
 import resource
+import runpy
 import signal
 from multiprocessing import get_context
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,6 +33,8 @@ VIT = small_vit()
 """Made once; a batch loads it as it would any model."""
 
 MODEL = {"name": "small"}
+
+SCALE_PAGE = (Path(__file__).parents[1] / "docs" / "scale.md").read_text("utf-8")
 
 
 def load():
@@ -178,6 +183,10 @@ def test_a_map_with_signs_and_one_in_colour_and_one_of_a_target(photos, tmp_path
         assert go(photos, table, method=method, **asked).done == 9
         row = parquet.read_table(table).to_pylist()[4]
         assert len(row["heat"]) == values
+        (read,) = re.findall(r"```python\n(.*?)```", SCALE_PAGE, re.DOTALL)
+        (tmp_path / "read.py").write_text(read.replace("maps.parquet", str(table)))
+        heat = runpy.run_path(str(tmp_path / "read.py"))["heat"]
+        assert heat.shape == (row["rows"], row["columns"], *((3,) if method == "pca" else ()))
         assert (row["entropy"] is None) == (method != "relevance")
         assert (row["score"] is None) == (method != "relevance")
         image = attnviz.open_image(row["picture"])
