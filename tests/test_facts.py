@@ -113,6 +113,11 @@ def test_captions_tell_the_layer_of_each_of_several_methods():
     )
 
 
+def test_captions_tell_no_usual_direction_beside_a_map_that_nobody_asks_for():
+    whole = replace(map_of(), title="Feature PCA", facts=())
+    assert not any("direction" in words for words in Row((map_of(), whole)).apart)
+
+
 def test_maps_that_differ_in_an_option_alone_are_named_by_it():
     alike = {"method": "rollout"}
     assert names_of(alike | {"residual": 0.5}, alike | {"residual": 0.9}) == ("residual 0.5", "residual 0.9")  # fmt: skip
