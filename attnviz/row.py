@@ -67,8 +67,6 @@ class Row:
         """
         every = [_telling(heat) for heat in self.heats]
         differ = _differing(every)
-        if all(heat.fact("direction") is None for heat in self.heats):
-            differ = [name for name in differ if name != "direction"]  # the usual one, of all
         words = []
         for name, heat, each in zip(self.names, self.heats, every, strict=True):
             left = [(of, each[of]) for of in differ if of in each and not _says(name, of, each[of])]
