@@ -79,18 +79,40 @@ def test_cells_without_a_value_are_clear():
     np.testing.assert_array_equal(np.asarray(cells)[..., 3], np.where(blank, 0, 255))
 
 
-def test_cells_lie_where_their_box_is():
-    """A quarter of the picture: the corners of both images in the SVG, in points."""
-    made = heat(size=(40, 20), box=(20.0, 10.0, 40.0, 20.0))
-    root = ElementTree.fromstring(render(made, ".svg", **SMALL))
+def spans_in_svg(content: bytes) -> list[np.ndarray]:
+    """For each picture (across, down): where its first dot begins and its last one ends, points.
+
+    SVG counts downwards: a picture that begins below its end is upside down.
+    """
     spans = []
-    for node in [node for node in root.iter() if node.tag.endswith("}image")][:2]:
-        moved = re.search(r"matrix\(([-\d.e ,]+)\)", node.get("transform"))
-        numbers = [float(each) for each in re.split("[ ,]+", moved[1].strip())]
-        spans.append((numbers[0] * float(node.get("width")), numbers[4]))
-    (whole, start), (part, at) = spans
-    assert part == pytest.approx(whole / 2, rel=0.02)
-    assert at == pytest.approx(start + whole / 2, rel=0.02)
+    for node in ElementTree.fromstring(content).iter():
+        if node.tag.endswith("}image"):
+            moved = re.search(r"matrix\(([-\d.e ,]+)\)", node.get("transform"))
+            wide, skewed, slanted, high, x, y = map(float, re.split("[ ,]+", moved[1].strip()))
+            assert skewed == slanted == 0
+            spans.append(
+                np.array(
+                    [
+                        (x, x + wide * float(node.get("width"))),
+                        (y, y + high * float(node.get("height"))),
+                    ]
+                )
+            )
+    return spans
+
+
+def test_cells_lie_where_their_box_is_and_stand_upright():
+    """A tenth to a half of the picture across, a fifth to nine tenths down."""
+    made = heat(size=(40, 20), box=(4.0, 4.0, 20.0, 18.0))
+    whole, part, _ = spans_in_svg(render(made, ".svg", **SMALL))
+    (left, right), (top, bottom) = whole
+    wide, high = right - left, bottom - top
+    assert wide > 100 and high == pytest.approx(wide / 2, rel=0.02)
+    expected = [
+        (left + 0.1 * wide, left + 0.5 * wide),
+        (top + 0.2 * high, top + 0.9 * high),
+    ]
+    np.testing.assert_allclose(part, expected, atol=0.01 * wide)
 
 
 def test_a_picture_that_fits_stays_as_it_is():

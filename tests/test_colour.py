@@ -384,6 +384,20 @@ def test_tiles_have_their_own_range_or_a_shared_one() -> None:
     assert mosaic(tiles, scale="shared").scale == choose_scale(tiles)
 
 
+def test_a_clip_cuts_each_tile_at_its_own_percentiles() -> None:
+    """Of 0, 1, 2, 3, 10 the quarters are 1 and 3: colours from 1 to 3, so 2 is step 128 of 256."""
+    first = np.array([0.0, 1.0, 2.0, 3.0, 10.0], np.float32)
+    tiles = np.stack([first, first * 100]).reshape(1, 2, 1, 5)
+
+    def drawn(**options) -> list[int]:
+        made = mosaic(tiles, colormap="gray", gap=0, max_side=10, clip=75.0, **options)
+        return np.asarray(made.image)[0, :, 0].tolist()
+
+    assert drawn() == [0, 0, 128, 255, 255] * 2
+    # Of all ten 0, 0, 1, 2, 3, 10, 100, 200, 300, 1000 they are 1.25 and 175.
+    assert drawn(scale="shared") == [0, 0, 1, 2, 12, 0, 145, 255, 255, 255]
+
+
 def test_gaps_are_white() -> None:
     drawn = np.asarray(mosaic(np.zeros((2, 2, 3, 3), np.float32), gap=2, max_side=10).image)
     white = (drawn == 255).all(-1)

@@ -19,7 +19,7 @@ from PIL import Image
 
 import attnviz
 import models
-from attnviz import sheet, strip
+from attnviz import animation, sheet, strip
 from attnviz.board import columns_for
 from attnviz.colour import overlay, paletted
 from attnviz.errors import BadOption, UnknownName
@@ -291,6 +291,21 @@ def test_the_same_request_gives_the_same_bytes_and_they_say_what_was_drawn(kind)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("scale", "ends"),
+    [
+        (Scale(0.0, 30.0, "by hand"), [("0", "30")] * 3),
+        (Scale(2.0, 10.0, "by hand"), [("≤ 2", "10"), ("2", "≥ 10"), ("≤ 2", "10")]),
+    ],
+)
+def test_a_frame_s_bar_marks_the_ends_that_its_own_values_lie_beyond(scale, ends):
+    """Layers run from 0 to 5, from 5 to 20, and are level at 1."""
+    plan = animation._Plan.of(frames(), FilmPaper(width_px=320, scale=scale))
+    for layer, (low, high) in zip((0, 1, 3), ends, strict=True):
+        said = [text.get_text() for text in plan.figure(layer).texts]
+        assert (said[1], said[3]) == (low, high)  # after the layer's number, around the middle
+
+
 # --- the printed strip --------------------------------------------------------------------------
 
 
@@ -331,6 +346,19 @@ def test_the_strip_says_what_it_shows():
         assert words in text
     bare = words_of(render_film(frames(), ".svg", width_mm=120, caption=False))
     assert "layer 3" in bare and "Note" not in bare
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        (SHARED, "0 10 20"),
+        ({"scale": Scale(0.0, 10.0, "by hand")}, "0 5 ≥ 10"),  # by layer 1 alone
+        ({"scale": Scale(0.5, 20.0, "by hand")}, "≤ 0.5 10.2 20"),  # by layer 0
+    ],
+)
+def test_the_strip_s_bar_marks_the_ends_that_values_of_any_layer_lie_beyond(options, numbers):
+    text = words_of(render_film(frames(), ".svg", width_mm=120, caption=False, **options))
+    assert f"{numbers} attention weight" in text
 
 
 def test_scales_of_their_own_stand_above_each_map():

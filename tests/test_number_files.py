@@ -65,6 +65,19 @@ def test_levels_and_mask_are_those_of_the_map(files):
     assert held.min() >= values[~white].max()
 
 
+@pytest.mark.parametrize("away", [-9.0, 99.0], ids=["lowest", "highest"])
+def test_levels_run_from_the_lowest_to_the_highest_of_the_cells_that_have_a_value(away):
+    values = np.array([[2.0, away, 5.0], [3.0, 6.0, 4.0]])
+    blank = values == away
+    content = render(heat(values, blank=blank), ".16-bit.png", **SMALL)
+    with Image.open(BytesIO(content)) as levels:
+        said = json.loads(levels.info["Description"])
+        steps = np.asarray(levels).astype(int)
+    assert (said["low"], said["high"]) == (2.0, 6.0)
+    # (v - 2) / 4 of 65535; a cell without a value is 0
+    np.testing.assert_array_equal(steps, [[0, 0, 49151], [16384, 65535, 32768]])
+
+
 def test_the_zip_holds_the_same_files(files):
     with zipfile.ZipFile(files / "three.zip") as archive:
         names = archive.namelist()

@@ -113,10 +113,13 @@ def test_each_map_has_its_own_bar_or_all_have_one():
         ({"scale": "shared", "clip": 75.0}, ("≤", "≥")),
         ({"scale": Scale(0.0, 40.0, "mine")}, ("", "≥")),
         ({"scale": Scale(1.0, 100.0, "mine")}, ("≤", "")),
+        ({"scale": Scale(0.0, 60.0, "mine")}, ("", "≥")),  # by the second map alone
+        ({"scale": Scale(0.5, 100.0, "mine")}, ("≤", "")),  # by it, too
     ],
 )
 def test_the_bar_of_all_marks_the_ends_that_values_of_any_map_lie_beyond(options, signs):
-    alike = Row((heat(), heat(np.array(CELLS) * 2)), ("a", "b"))  # from 0 to 50, and to 100
+    """The first from 1 to 50, the second from 0 to 100."""
+    alike = Row((heat(np.maximum(CELLS, 1)), heat(np.array(CELLS) * 2)), ("a", "b"))
     (_, low), *_, (_, high) = board_of_row(alike, Paper(**options)).bar.marks(500.0)
     assert tuple(end.strip("0123456789. ") for end in (low, high)) == signs
 
