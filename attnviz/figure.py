@@ -243,9 +243,13 @@ SPECIAL = {
     "≥": r"\(\geq\)",
     "−": r"\(-\)",
     "∂": r"\(\partial\)",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
-"""What LaTeX reads otherwise."""
+"""What LaTeX reads otherwise, or its usual font (OT1) prints as another sign."""
 
 
 def escaped(text: str) -> str:

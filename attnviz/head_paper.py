@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from einops import rearrange
 from matplotlib.figure import Figure
 
 from attnviz.board import Bar, draw_bar
@@ -13,6 +14,7 @@ from attnviz.mosaic import mosaic, scale_of_all, tiles_there
 from attnviz.paper import Paper
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
+from attnviz.sinks import swallowed_by
 from attnviz.typeset import text_width, wrap
 from attnviz.venue import TALLEST
 
@@ -67,7 +69,10 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
             f"{heads} heads of {cols} patches do not fit into {paper.width_mm:g} mm at"
             f" {paper.dpi} dpi. Give a larger width_mm or dpi."
         )
-    caption = maps.caption(facts=printable_facts(maps.facts)[0]) if paper.caption else []
+    caption: list[str] = []
+    if paper.caption:
+        facts = printable_facts(maps.facts)[0]
+        caption = [*maps.caption(facts=facts), *_darkened(maps, paper, laid.scale)]
     lines = [line for text in caption for line in wrap(text, (width - 2 * gap) / points)]
     said = wrap(_said(maps, laid.scale, paper.clip), (width - 2 * gap) / points)
     bar_top = gap + step + high + gap
@@ -103,6 +108,19 @@ def words_of(maps: HeadMaps, paper: Paper) -> list[str]:
 def _marked(count: int, apart: float) -> range:
     """Which of `count` neighbours, `apart` points each, have their number written."""
     return range(0, count, max(1, int(np.ceil(EVERY / apart))))
+
+
+def _darkened(maps: HeadMaps, paper: Paper, scale: Scale | None) -> list[str]:
+    """Which head's few patches leave next to nothing to see of a scale that all share, if any."""
+    there = tiles_there(maps.values)
+    tiles = rearrange(maps.values[there], "head row col -> head (row col)")
+    if scale is None or isinstance(paper.scale, Scale) or scale.high < tiles.max():
+        return []
+    return [
+        f"Note: layer {layer}, head {head} sets the scale's upper end; beside it nearly all else is"
+        " dark: a clip, such as 99, or each head's own scale shows the others."
+        for layer, head in (np.argwhere(there)[tile] for tile, _ in swallowed_by(tiles)[:1])
+    ]
 
 
 def _said(maps: HeadMaps, scale: Scale | None, clip: float | None) -> str:

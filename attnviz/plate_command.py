@@ -72,8 +72,10 @@ examples:
       a row of methods beside the picture, two columns wide
   python -m attnviz plate cat.jpg -o models.pdf --show models --models dinov2-small,digits
       one method, several models
-  python -m attnviz plate cat.jpg -o heads.png --show heads --scale shared --venue cvpr-wide
-      every head's map, equal colours for equal values
+  python -m attnviz plate cat.jpg -o heads.png --show heads --scale shared --clip 99 \\
+      --venue cvpr-wide
+      every head's map, equal colours for equal values; the clip keeps one head from making
+      all others dark
   python -m attnviz plate cat.jpg -o depth.pdf --show metrics --metrics entropy,distance
       head metrics against depth
 """

@@ -226,6 +226,29 @@ def test_heads_on_their_own_scales_say_where_these_are_cut(clip):
     assert f"each head from its {ends} (bright)" in " ".join(svg_text(content).split())
 
 
+@pytest.mark.parametrize(
+    ("options", "bright", "says"),
+    [
+        ({"scale": "shared"}, 2, True),  # with the largest 3 of 300 patches: a hundredth
+        ({"scale": "shared"}, 3, False),
+        ({"scale": "shared", "clip": 99.0}, 2, False),
+        ({"scale": Scale(0.0, 0.5, "mine")}, 2, False),
+        ({}, 2, False),
+    ],
+)
+def test_the_head_that_leaves_a_shared_scale_s_grid_dark_is_named(options, bright, says):
+    """0.5 in one of 5 · 60 patches, 0.11, over a fifth of it, in few others, 0.005 elsewhere."""
+    values = np.full((2, 3, 6, 10), 0.005, np.float32)
+    values[1, 2] = np.nan  # which has no such head
+    values[0, 1, 4, :bright] = 0.11
+    values[1, 0, 2, 3] = 0.5  # far more than 20 times the mean
+    made = replace(head_maps(small_record()), values=values)
+    text = svg_text(render_plate(made, ".svg", **options))
+    assert ("Note: layer 1, head 0 sets the scale's upper end" in text) == says
+    assert ("Note" in text) == says
+    assert "Note" not in svg_text(render_plate(made, ".svg", caption=False, **options))
+
+
 def test_cells_are_a_table():
     made = head_maps(small_record())
     lines = [*csv.reader(StringIO(render_cells(made).decode()))]
@@ -369,6 +392,9 @@ def test_latex_is_a_figure_with_a_caption():
     assert "Dosovitskiy" in references(MetricPlot(head_metrics(small_record()), ("entropy",)))
     assert escaped("a\\b{c}$~^#\x00") == (
         r"a\textbackslash{}b\{c\}\$\textasciitilde{}\textasciicircum{}\# "
+    )
+    assert escaped("<a|b>`?`") == (
+        r"\textless{}a\textbar{}b\textgreater{}\textasciigrave{}?\textasciigrave{}"
     )
 
 
