@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -14,7 +15,7 @@ from attnviz.explain import Explanation
 from attnviz.marks import cell_boxes, numbered
 from attnviz.methods import METHODS
 from attnviz.recipe import alike_of
-from attnviz.ui.asked import OTHERS
+from attnviz.ui.asked import OTHERS, Ground
 from attnviz.ui.bar import show_bar
 from attnviz.ui.cache import Request
 from attnviz.ui.code_panel import show_code, source_on
@@ -59,10 +60,15 @@ class Side:
         grid = seen.record.last_layout.grid
         return numbered(image, cell_boxes(grid, seen.shown_box, self.cells))
 
-    def ask(self) -> None:
-        """Let the patch ask that was just picked here, and the other picture answer."""
-        st.session_state["alike/asks"] = self.name
-        self.stage.ground.ask(picked_cell(self.key))
+    def asking(self, ground: Ground) -> Callable[[], None]:
+        """Lets the patch of this ground ask that was just picked here, and the other one answer."""
+        name, key = self.name, self.key  # without the side: the session keeps what callbacks hold
+
+        def ask() -> None:
+            st.session_state["alike/asks"] = name
+            ground.ask(picked_cell(key))
+
+        return ask
 
 
 def show_alike(stage: Stage, other: Other) -> None:
@@ -144,7 +150,7 @@ def _show_asker(side: Side) -> None:
             chosen=query if isinstance(query, tuple) else None,
             key=side.key,
             alt=f"{stage.picture_name}, cut into {rows} rows and {cols} columns of patches",
-            on_pick=side.ask,
+            on_pick=side.asking(stage.ground),
         )
         choose_name(stage.ground)
 
@@ -157,13 +163,6 @@ def _show_answer(side: Side, heat: Explanation) -> None:
     drawn = shown.overlay(
         alpha=look.alpha, interpolation=look.interpolation, colormap=look.colormap, scale=scale
     )
-    # Picked is a cell of the features' grid; what asks is one of the model's first.
-    on_map = stage.ground_of(heat)
-
-    def ask() -> None:
-        st.session_state["alike/asks"] = side.name
-        on_map.ask(picked_cell(side.key))
-
     with side.place:
         pick_cell(
             side.marked(drawn),
@@ -174,7 +173,8 @@ def _show_answer(side: Side, heat: Explanation) -> None:
             alt=f"How alike the patches of {stage.picture_name} are to the {heat.fact('query')}",
             values=heat.values,
             show_grid=False,
-            on_pick=ask,
+            # Picked is a cell of the features' grid; what asks is one of the model's first.
+            on_pick=side.asking(stage.ground_of(heat)),
         )
         show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
         asked, (row, col) = plain(heat.fact("query") or ""), best

@@ -98,7 +98,7 @@ def _own(side: Side) -> Scale | None:
 
 def _show(side: Side, scale: Scale | None) -> None:
     """The map with its bar, what it shows in words, what saw it, and the code that makes it."""
-    stage, heat = side.wanted.stage, side.heat
+    stage, heat, key = side.wanted.stage, side.heat, side.key
     shown, look, ground = stage.seen.on_screen(heat), stage.look, stage.ground_of(heat)
     drawing = {} if scale is None else {"colormap": look.colormap, "scale": scale}
     with side.place:
@@ -107,11 +107,11 @@ def _show(side: Side, scale: Scale | None) -> None:
             grid=shown.grid,
             box=shown.box,
             chosen=heat.query_cell,
-            key=side.key,
+            key=key,
             alt=f"{subject(heat)}, as colours over {stage.picture_name}",
             values=heat.values,
             show_grid=False,
-            on_pick=lambda: ground.ask(picked_cell(side.key)),
+            on_pick=lambda: ground.ask(picked_cell(key)),
         )
         if scale is None:
             st.caption(legend(heat, interpolation=look.interpolation)[1])

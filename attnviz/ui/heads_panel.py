@@ -22,10 +22,11 @@ SINKS = 12
 def show_heads(metrics: HeadMetrics) -> None:
     """The plot that a paper would print, its file, and the table behind it."""
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
+    about = metrics.about  # alone: the session keeps what a widget's functions hold
     name: str = left.selectbox(
         "Metric",
-        metrics.about,
-        format_func=lambda name: metrics.about[name].label,
+        about,
+        format_func=lambda name: about[name].label,
         key="metric",
         persist_state="session",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -115,7 +116,7 @@ def show_mosaic(
             crisp=True,
             least=(laid.columns * cols, laid.lines * rows),
             hint="Here a patch of a tile is smaller than a pixel: open a head to see every patch.",
-            on_pick=lambda: _open_picked(laid),
+            on_pick=partial(_open_picked, laid.heads, laid.columns),
         )
         _show_scale(tiles[there], look, shared)
 
@@ -230,9 +231,9 @@ def _show_scale(tiles: Float[np.ndarray, "tile row col"], look: Look, shared: Sc
         show_own_bars(scales, look.colormap, unit=UNIT, of="tile")
 
 
-def _open_picked(laid: _Layout) -> None:
+def _open_picked(heads: Sequence[tuple[int, int]], columns: int) -> None:
     if (cell := picked_cell("mosaic")) is not None:
-        layer, head = laid.heads[cell[0] * laid.columns + cell[1]]
+        layer, head = heads[cell[0] * columns + cell[1]]
         go_to_head(layer, head)
         reveal_map()
         st.toast(f"Layer {layer}, head {head} is shown.", icon=":material/arrow_upward:")

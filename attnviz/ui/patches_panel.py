@@ -43,7 +43,7 @@ def show_patches(stage: Stage) -> None:
 def _show_seen(stage: Stage) -> None:
     """The pixels that the input was made of, cut into patches."""
     rows, cols = stage.record.layout.grid
-    query = stage.query
+    query, ground = stage.query, stage.ground
     pick_cell(
         Image.fromarray(stage.record.view.pixels),
         grid=(rows, cols),
@@ -51,7 +51,7 @@ def _show_seen(stage: Stage) -> None:
         chosen=query if isinstance(query, tuple) else None,
         key="seen-patches",
         alt=f"What the model sees, cut into {rows} rows and {cols} columns of patches",
-        on_pick=lambda: stage.ground.ask(picked_cell("seen-patches")),
+        on_pick=lambda: ground.ask(picked_cell("seen-patches")),
     )
 
 

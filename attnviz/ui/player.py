@@ -123,10 +123,11 @@ def play(
     if len(captions) != len(pictures):
         raise BadOption(f"{len(captions)} captions came for {len(pictures)} pictures.")
     sheet, columns = atlas(pictures)
+    count = len(pictures)  # all that the session keeps of them
 
     def relay() -> None:
         number = st.session_state[key].get("picked")
-        if type(number) is int and 0 <= number < len(pictures):  # a browser may send anything
+        if type(number) is int and 0 <= number < count:  # a browser may send anything
             st.session_state[f"{key}/picked"] = number
             on_pick()
 

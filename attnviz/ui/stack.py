@@ -211,12 +211,16 @@ class Sheets:
 
     def checked(self, value: object) -> Head | None:
         """The value as a head that is there, else None: a browser may send anything."""
-        match value:
-            case [layer, head] if type(layer) is int and type(head) is int:
-                layers, heads = self.there.shape
-                inside = 0 <= layer < layers and 0 <= head < heads
-                return (layer, head) if inside and self.there[layer, head] else None
-        return None
+        return _checked(value, self.there)
+
+
+def _checked(value: object, there: Bool[np.ndarray, "layer head"]) -> Head | None:
+    match value:
+        case [layer, head] if type(layer) is int and type(head) is int:
+            layers, heads = there.shape
+            inside = 0 <= layer < layers and 0 <= head < heads
+            return (layer, head) if inside and there[layer, head] else None
+    return None
 
 
 TOLD = 12
@@ -279,8 +283,10 @@ def pick_sheet(
     if chosen is not None and sheets.checked([*chosen]) is None:
         raise BadOption(f"The head {chosen} is in no layer; give (layer, head) of one that is.")
 
+    there = sheets.there  # alone: the session keeps what a callback holds
+
     def relay() -> None:
-        head = sheets.checked(st.session_state[key].get("opened"))
+        head = _checked(st.session_state[key].get("opened"), there)
         if head is not None:
             st.session_state[f"{key}/picked"] = head
             on_pick()
