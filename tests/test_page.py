@@ -256,6 +256,13 @@ def test_colours_that_are_mixed_are_said_to_be_and_shown_alone_on_request(page):
     assert "mixed" not in texts(page)
 
 
+def test_a_method_stays_chosen_while_another_view_is_shown(page):
+    calm(page.segmented_control(key="method").set_value("rollout").run())
+    open_view(page, "heads")
+    open_view(page, "map")
+    assert page.segmented_control(key="method").value == "rollout"
+
+
 def test_a_shared_scale_that_one_head_sets_says_so_and_offers_the_cut(page, monkeypatch):
     calm(page.radio(key="scale").set_value("shared").run())
     open_view(page, "heads")

@@ -57,6 +57,7 @@ def choose_method(record: AttentionRecord) -> Ask:
             key="method",
             required=True,
             wrap=True,
+            persist_state="session",
         )
         or "attention"
     )
