@@ -220,9 +220,13 @@ def test_a_head_whose_values_are_weighted_is_one_of_that_layer(page):
     calm(page.selectbox(key="one_head").set_value(2).run())
     calm(page.slider(key="layer").set_value(1).run())
     said = "You chose head 2; there is only head 0 here, so all are added."
-    assert page.selectbox(key="one_head").value is None and said in texts(page)
+    assert page.selectbox(key="one_head").value == "added" and said in texts(page)
     calm(page.slider(key="layer").set_value(2).run())
     assert page.selectbox(key="one_head").value == 2 and "You chose" not in texts(page)
+    calm(page.selectbox(key="one_head").set_value("added").run())
+    assert page.selectbox(key="one_head").value == "added"
+    calm(page.slider(key="layer").set_value(1).run())
+    assert page.selectbox(key="one_head").value == "added" and "You chose" not in texts(page)
 
 
 def test_similarity_to_a_patch_is_hinted_at_until_one_is_picked(page):

@@ -16,6 +16,7 @@ from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
 from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel, pair, plate_panel
+from attnviz.ui.head_choice import ADDED
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
@@ -161,7 +162,7 @@ SETTINGS: Mapping[str, Setting] = {
     "discard": Setting("discard_ratio", _number(0, 0.95), 0.0, "{:g}".format),
     "discarded": _choice("discard", ("row", "global"), "row"),
     "pool": Setting("pool", _count(), METHODS["flow"].options["pool"].default),
-    "one_head": Setting("one_head", _count(), None),
+    "one_head": Setting("one_head", _count(), ADDED),
     "component": Setting("component", _component, "all"),
     "opacity": Setting("alpha", _number(0, 1), 0.5, "{:g}".format),
     "colours": _choice("colormap", COLORMAPS, next(iter(COLORMAPS))),

@@ -7,6 +7,9 @@ from streamlit.delta_generator import DeltaGenerator as Place
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.ui.by_hand import settle
 
+ADDED = "added"
+"""All heads, where one can be chosen: a word, for None would be no choice by hand."""
+
 
 def choose_head(heads: int, place: Place, below: Place) -> int | str:
     """One of so many heads by its number, or a fusion of all by its name.
@@ -34,17 +37,18 @@ def choose_head(heads: int, place: Place, below: Place) -> int | str:
 
 def choose_one_head(heads: int, place: Place) -> int | None:
     """One of so many heads by its number, or None: all of them, added."""
-    lacks = settle("one_head", None, range(heads).__contains__, heads, strict=True)
-    chosen: int | None = place.selectbox(
+    choices = [ADDED, *range(heads)]
+    lacks = settle("one_head", ADDED, choices.__contains__, heads, strict=True)
+    chosen: int | str = place.selectbox(
         "Head",
-        [None, *range(heads)],
+        choices,
         key="one_head",
         persist_state="session",
-        format_func=lambda head: "all heads, added" if head is None else f"head {head}",
+        format_func=lambda head: f"all heads, {head}" if head == ADDED else f"head {head}",
     )
     if lacks is not None:
         place.caption(f"You chose head {lacks}; there {_heads(heads)} here, so all are added.")
-    return chosen
+    return None if isinstance(chosen, str) else chosen
 
 
 def _heads(count: int) -> str:
