@@ -129,6 +129,15 @@ def test_on_another_picture_both_queries_stay_but_not_the_other_picture_s():
     assert FINE.of_other(OTHERS[0]).query == (3, 1)
 
 
+def test_what_is_picked_before_another_picture_was_seen_asks():
+    arrive(WHOLE)
+    WHOLE.ask((2, 3))
+    leave_picture()
+    WHOLE.ask("cls")  # on the page that still stands
+    arrive(WHOLE)
+    assert WHOLE.query == "cls" and not is_waiting()
+
+
 def test_on_another_picture_a_name_goes_on_asking():
     WHOLE.ask((1, 1))
     leave_picture()

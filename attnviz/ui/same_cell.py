@@ -31,10 +31,13 @@ def is_waiting() -> bool:
 
 
 def arrive(ground: Ground) -> None:
-    """The new picture has been seen: let the cell ask that did, where it has such a one."""
+    """The new picture has been seen: let the cell ask that did, where it has such a one.
+
+    Unless something else was made to ask while that was waited for.
+    """
     for each in (ground, ground.of_other(OTHERS[0])):
         cell = st.session_state.pop(_waiting(each.key), None)
-        if cell is not None:
+        if cell is not None and st.session_state.get(each.key) is None:
             _ask(each, cell)
         st.session_state[_ground(each.key)] = each
 
