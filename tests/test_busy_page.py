@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from page_visit import SMALLER, calm, choose_model, picker, stand_ins, visit
+from page_visit import SMALLER, calm, choose_model, open_view, picker, stand_ins, visit
 
 from attnviz.ui import cache, turns
 from attnviz.ui.settings import Settings
@@ -28,6 +28,28 @@ def test_a_full_line_is_said_and_asked_again_by_a_button(page):
     calm(again.click().run())
     assert not page.error and page.selectbox(key="model").value == "digits"
     assert picker(page, "map") != shown
+
+
+def test_a_new_model_and_a_long_map_of_the_last_picture_are_both_asked_again(page):
+    cache.observations().line = full = Turns(longest=0)
+    with full.turn("somebody else"):
+        page.session_state.method = "flow"
+        choose_model(page, "digits")
+        assert len(page.error) == 2
+        assert [button.label for button in page.button].count("Try again") == 2
+
+
+def test_a_test_that_found_no_place_is_asked_again_by_its_own_button(page):
+    open_view(page, "trust")
+    cache.observations().line = full = Turns(longest=0)
+    (test,) = (button for button in page.button if button.label.startswith("Run the model"))
+    with full.turn("somebody else"):
+        calm(test.click().run())
+        (error,) = page.error
+        assert "no more can. Try again in about" in error.value
+        assert "Try again" not in [button.label for button in page.button]
+    (test,) = (button for button in page.button if button.label.startswith("Run the model"))
+    assert not test.disabled
 
 
 def test_a_pass_waits_for_the_one_before_it(page, monkeypatch):

@@ -81,7 +81,7 @@ def _stand(pair: Pair, here: Side, place: Place) -> Side | None:
         second = pair.second()
         there = Side(second, second.compute(), "compare-there", place)
     except AttnVizError as error:
-        say_wrong(error)
+        say_wrong(error, again="other")
         if both:
             _show(here, _own(here))
         return None

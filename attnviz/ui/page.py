@@ -62,7 +62,7 @@ def show() -> None:
             st.session_state.seen, seen = run.observe()
             st.session_state.seen_name = picture.name.strip("`")
         except AttnVizError as error:
-            say_wrong(error)
+            say_wrong(error, again="observe")
             before = cache.observations().find(st.session_state.get("seen"))
             if before is None:
                 return

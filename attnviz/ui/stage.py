@@ -127,8 +127,12 @@ def show_provenance(record: AttentionRecord) -> None:
     st.caption(f"**{record.model}** on {record.device}. {plain(record.weights)}{seen}{says}")
 
 
-def say_wrong(error: AttnVizError) -> None:
-    """What could not be done, where it would have stood; the rest of the page stands."""
+def say_wrong(error: AttnVizError, again: str | None = "view") -> None:
+    """What could not be done, where it would have stood; the rest of the page stands.
+
+    What was busy has a button that runs the page anew, one for each place, which is named; with
+    None there is no such button, as it would not do again what failed.
+    """
     st.error(str(error), icon=":material/error:")
-    if isinstance(error, Busy):
-        st.button("Try again", icon=":material/refresh:")
+    if again and isinstance(error, Busy):
+        st.button("Try again", key=f"again-{again}", icon=":material/refresh:")

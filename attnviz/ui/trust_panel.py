@@ -11,12 +11,13 @@ from attnviz import figures, plot_export
 from attnviz.contract import LoadedViT
 from attnviz.curve_figure import curve_figure
 from attnviz.curves import MODES, Mode
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, Busy
 from attnviz.explain import Explanation
 from attnviz.faithfulness import Faithfulness, faithfulness, require_testable
 from attnviz.record import AttentionRecord
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.run import heavy
+from attnviz.ui.stage import say_wrong
 
 STEPS, ORDERS = 8, 3
 """Of the page's test: few, because somebody waits for it; the command line takes any number."""
@@ -77,6 +78,8 @@ def show_trust(
                 kept[asked] = faithfulness(
                     vit, record, heat, mode=mode, steps=STEPS, orders=ORDERS, progress=progress
                 )
+        except Busy as error:
+            say_wrong(error, again=None)  # the button above is what asks again
         finally:
             status.empty()
     if (found := kept.get(asked)) is not None:
