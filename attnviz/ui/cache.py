@@ -24,7 +24,15 @@ from attnviz.ui.observation import Observation
 from attnviz.ui.offered import require_offered
 from attnviz.ui.pass_cost import cost, require_room_for_pass
 from attnviz.ui.resolutions import sides_of
-from attnviz.ui.room import budget, free_bytes, give_back, require_room, used_bytes
+from attnviz.ui.room import (
+    budget,
+    could_fit,
+    free_bytes,
+    give_back,
+    require_room,
+    to_load,
+    used_bytes,
+)
 from attnviz.ui.settings import settings
 from attnviz.ui.state import Picture, visitor
 from attnviz.ui.sweep import keep_out_of_sweeps
@@ -56,7 +64,7 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
     require_offered(name)
     card = models.MODELS.get(name)
     if card is None or card.is_fetched:
-        require_room(name, described(name).parameters)
+        _have_room_to_load(name, described(name).parameters)
     try:
         vit = _load(name, random, checkpoint)
     except BadWeights as error:  # where a file lies is the host's own business
@@ -69,6 +77,18 @@ def model(name: str, random: bool, checkpoint: Checkpoint | None = None) -> mode
         raise BadOption(f"There is too little memory for {name}: choose a smaller one.") from error
     keep_out_of_sweeps()
     return vit
+
+
+def _have_room_to_load(name: str, parameters: int) -> None:
+    """Let go of records, then of the other models, as far as one needs it; BadOption if in vain."""
+    needed = to_load(parameters)
+    if could_fit(needed):  # else nobody is to lose anything by it
+        _let_go(observations(), needed)
+        if needed > free_bytes():
+            model.clear()
+            keep_out_of_sweeps()  # which also sweeps what was kept out until now
+            give_back()
+    require_room(name, parameters)
 
 
 def _load(name: str, random: bool, checkpoint: Checkpoint | None) -> models.AnyViT:
@@ -220,8 +240,12 @@ def observation(
 
 def _have_room(store: Observations, vit: models.AnyViT, *, gradient: bool) -> None:
     """Let go of what is kept as far as a pass needs it; raises BadOption where that is no help."""
-    needed = cost(vit, vit.image_size, gradient=gradient).peak
-    while needed > free_bytes() and store.forget_oldest():
-        give_back()
+    _let_go(store, cost(vit, vit.image_size, gradient=gradient).peak)
     smaller = [(side, side) for side in sides_of(vit)] if vit.any_size else []
     require_room_for_pass(vit, vit.image_size, free_bytes(), gradient=gradient, smaller=smaller)
+
+
+def _let_go(store: Observations, needed: int) -> None:
+    """Of the records, the oldest first, until so many bytes are free."""
+    while needed > free_bytes() and store.forget_oldest():
+        give_back()

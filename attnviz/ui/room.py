@@ -121,9 +121,19 @@ def give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def to_load(parameters: int) -> int:
+    """Bytes that it takes for a moment to load so many parameters."""
+    return parameters * BYTES * COPIES
+
+
+def could_fit(needed: int) -> bool:
+    """Whether so many bytes would be had in this process, were nothing kept in it."""
+    return needed <= budget().whole - BASE
+
+
 def require_room(name: str, parameters: int) -> None:
     """Refuse a model that does not fit; raises BadOption with the numbers."""
-    free, needed = free_bytes(), parameters * BYTES * COPIES
+    free, needed = free_bytes(), to_load(parameters)
     if needed > free:
         raise BadOption(
             f"{name} has {parameters / 1e6:,.0f} million parameters: to load it takes about"
