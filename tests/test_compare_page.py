@@ -6,8 +6,10 @@ from page_visit import (
     FIXED,
     SHALLOW,
     calm,
+    open_view,
     picker,
     png,
+    press,
     stand_ins,
     texts,
     upload,
@@ -19,6 +21,7 @@ import attnviz
 import models
 from attnviz.correspond import best_cell, mutual_matches, similar
 from attnviz.samples import open_sample
+from attnviz.ui import tray
 
 HERE, THERE = "compare-here", "compare-there"
 
@@ -78,6 +81,22 @@ def test_ones_own_picture_from_the_tray(page):
     assert picker(page, THERE)["alt"].endswith("mine *1*.png")
     python = [block.value for block in page.code if block.language == "python"]
     assert "cat.jpg" in python[0] and "mine *1*.png" in python[1]
+
+
+@pytest.mark.parametrize("way", ["removed", "pushed out"])
+def test_a_picture_that_the_tray_lets_go_does_not_stay_opened(page, monkeypatch, way):
+    upload(page, "mine.png", png((48, 32)))
+    calm(widget(page, "Sample").set_value("cat").run())
+    own = f"own/{page.session_state['tray'][0].digest}"
+    calm(page.selectbox(key="compare_picture").set_value(own).run())
+    assert page.session_state[tray.OPENED][0] == own
+    open_view(page, "map")  # where it is not drawn
+    if way == "removed":
+        press(page, "remove")
+    else:
+        monkeypatch.setattr(tray, "MOST", 1)
+        upload(page, "next.png", png((40, 30)))
+    assert tray.OPENED not in page.session_state
 
 
 def test_another_model_untrained_at_first_and_at_the_same_size(page):

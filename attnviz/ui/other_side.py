@@ -19,7 +19,7 @@ from attnviz.ui.resolutions import sides_of
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 from attnviz.ui.state import Picture, sample_picture
-from attnviz.ui.tray import tray
+from attnviz.ui.tray import OPENED, tray
 
 KINDS = {
     "picture": "Another picture",
@@ -97,7 +97,7 @@ def _named(label: str, *, own: str) -> str:
 def _open(chosen: str) -> Picture:
     """The picture, which the session keeps opened: a large one takes a while."""
     state = st.session_state
-    kept: tuple[str, Picture] | None = state.get("compare/picture")
+    kept: tuple[str, Picture] | None = state.get(OPENED)
     if kept is None or kept[0] != chosen:
         kind, _, name = chosen.partition("/")
         opened = (
@@ -105,7 +105,7 @@ def _open(chosen: str) -> Picture:
             if kind == "sample"
             else next(held for held in tray() if held.digest == name).open()
         )
-        kept = state["compare/picture"] = chosen, opened
+        kept = state[OPENED] = chosen, opened
     return kept[1]
 
 
