@@ -4,9 +4,11 @@ import base64
 import io
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import streamlit as st
 import timm
 from einops import rearrange
 from page_visit import (
@@ -32,6 +34,7 @@ from attnviz.methods import METHODS
 from attnviz.mosaic import mosaic
 from attnviz.samples import open_sample
 from attnviz.ui.picker import CellGrid
+from attnviz.ui.target_panel import ANOTHER, _kept
 
 STAGED = "swin_tiny_patch4_window7_224.ms_in1k"
 BRANCHED = "crossvit_tiny_240.in1k"
@@ -237,6 +240,46 @@ def test_similarity_to_a_patch_is_hinted_at_until_one_is_picked(page):
     calm(widget(page, "Row").set_value(1).run())
     assert hint not in texts(page)
     assert "similarity to the patch (row 1, column 0)" in page.selectbox(key="target").options
+
+
+def test_a_target_chosen_by_hand_stays_though_its_words_change(page):
+    def wish():
+        return page.session_state["target/wish"]
+
+    def target():
+        return page.selectbox(key="target")
+
+    method(page, "relevance")
+    calm(target().set_value(target().options[2]).run())
+    chosen, words = wish(), target().value
+    calm(widget(page, "Sample").set_value("rocket").run())
+    assert wish() == chosen and target().value != words  # its share is another one
+    calm(widget(page, "Row").set_value(1).run())
+    calm(target().set_value("similarity to the patch (row 1, column 0)").run())
+    calm(widget(page, "Column").set_value(2).run())
+    assert target().value == "similarity to the patch (row 1, column 2)"
+
+
+def test_a_target_that_nobody_chose_is_the_likeliest_of_each_picture(page):
+    method(page, "relevance")
+    for sample in ("rocket", "coffee"):
+        calm(widget(page, "Sample").set_value(sample).run())
+        target = page.selectbox(key="target")
+        assert target.value == target.options[0]
+
+
+@pytest.mark.parametrize(
+    ("label", "words"), [("seven", ANOTHER), ("7", None)], ids=["same", "another model's"]
+)
+def test_a_class_that_is_not_offered_is_chosen_by_its_number(label, words):
+    st.session_state["target/wish"], st.session_state["target/by_hand"] = ("class", 7), True
+    st.session_state["target/label"] = label
+    vit = SimpleNamespace(classes=("zero", *"123456", "seven"))
+    try:
+        assert _kept(vit, {"class 1": ("class", 1)}, len(vit.classes)) == words
+        assert st.session_state.get("class") == (7 if words else None)
+    finally:
+        st.session_state.clear()
 
 
 def test_an_empty_cell_cannot_be_picked():

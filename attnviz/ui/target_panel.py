@@ -26,17 +26,20 @@ def choose_target(
     vit: LoadedViT, record: AttentionRecord, query: Query, sample: str | None
 ) -> Wish:
     """The widgets; classes where the model has them, and similarity for every model."""
-    offered = _offered(vit, record, query, sample)
+    state, offered = st.session_state, _offered(vit, record, query, sample)
     choices = [*offered, *([ANOTHER] if len(vit.classes) > len(record.predictions) > 0 else [])]
-    _follow_link(offered, len(vit.classes) if ANOTHER in choices else 0)
-    if st.session_state.get("target") not in choices:
-        st.session_state.target = choices[0]
+    classes = len(vit.classes) if ANOTHER in choices else 0
+    _follow_link(offered, classes)
+    if state.get("target") not in choices:
+        again = _kept(vit, offered, classes)
+        state.target, state["target/by_hand"] = again or choices[0], again is not None
     left, right = st.columns([3, 2], gap="medium")
     chosen: str = left.selectbox(
         "Explain",
         choices,
         key="target",
         persist_state="session",
+        on_change=_by_hand,
         help="What the gradient is taken of: the output of a class, or how alike two features are. "
         "A sample is compared by the one feature that the model makes of each picture; the class "
         "token, with the mean of the patches.",
@@ -44,22 +47,63 @@ def choose_target(
     if record.features is not None and not isinstance(query, tuple):
         left.caption("Pick a patch, and the similarity to it can be explained too.")
     wish: Wish = offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
-    st.session_state["target/wish"] = wish
+    state["target/wish"], state["target/label"] = wish, _label(vit, wish)
     return wish
+
+
+def _by_hand() -> None:
+    st.session_state["target/by_hand"] = True
 
 
 def _follow_link(offered: dict[str, Wish], classes: int) -> None:
     """Choose what a link named, where it is offered here."""
-    named: Wish | None = st.session_state.pop("link/target", None)
-    for words, wish in offered.items():
-        if wish == named:
-            st.session_state.target = words
-            return
-    match named:
+    state = st.session_state
+    named: Wish | None = state.pop("link/target", None)
+    if named is None:
+        return
+    if (words := _words(named, offered, classes)) is None:
+        kind, what = named
+        note(f"this model has no target {kind} {what} for this picture")
+        return
+    # The address names the likeliest class too, which is another one for each picture.
+    state.target, state["target/by_hand"] = words, words != next(iter(offered))
+
+
+def _kept(vit: LoadedViT, offered: dict[str, Wish], classes: int) -> str | None:
+    """What the target that was chosen by hand is called by now: shares and patches change.
+
+    None where there is no such target here, or none was chosen: then it is the likeliest.
+    """
+    state = st.session_state
+    wish: Wish | None = state.get("target/wish")
+    if wish is None or not state.get("target/by_hand"):
+        return None
+    if wish[0] == "token" and isinstance(wish[1], tuple):  # similarity to who asks
+        asked = (words for words, (_, what) in offered.items() if isinstance(what, tuple))
+        return next(asked, None)
+    if _label(vit, wish) != state["target/label"]:  # another model's class of that number
+        return None
+    return _words(wish, offered, classes)
+
+
+def _words(wish: Wish, offered: dict[str, Wish], classes: int) -> str | None:
+    """Under which words a target is chosen; a class that is not listed, by its number."""
+    for words, each in offered.items():
+        if each == wish:
+            return words
+    match wish:
         case ("class", int(number)) if number < classes:
-            st.session_state.target, st.session_state["class"] = ANOTHER, number
-        case (kind, what):
-            note(f"this model has no target {kind} {what} for this picture")
+            st.session_state["class"] = number
+            return ANOTHER
+    return None
+
+
+def _label(vit: LoadedViT, wish: Wish) -> str | None:
+    """What the model calls a class."""
+    match wish:
+        case ("class", int(number)) if number < len(vit.classes):
+            return vit.classes[number]
+    return None
 
 
 def _choose_class(vit: LoadedViT, place: Place) -> int:
