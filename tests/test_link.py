@@ -7,6 +7,7 @@ import streamlit as st
 from page_visit import APP, calm, picker, png, record_on, stand_ins, texts, upload, widget
 from streamlit.testing.v1 import AppTest
 
+from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.ui.address import SETTINGS
 from attnviz.ui.run import Run
@@ -64,6 +65,8 @@ LINKS = [
     {"view": "methods", "methods": "rollout,similarity", "methods_scale": "rank"},
     {"view": "heads", "sort": "entropy", "highest": "1"},
     {"view": "numbers", "metric": "entropy"},
+    {"view": "numbers", "metric": "to_cls"},
+    {"view": "methods", "methods": ""},
     {"view": "compare", "shown": "alike", "with_picture": "rocket"},
     {
         "view": "compare",
@@ -104,6 +107,12 @@ def test_a_link_brings_back_what_it_says_and_stays_what_it_was(params):
             setting = SETTINGS[name]
             assert at.session_state[setting.key] == setting.read(text)
     assert said(calm(at.run())) == expected
+
+
+def test_a_metric_of_a_token_that_the_model_has_not_is_the_first_one():
+    at = follow(view="numbers", metric="to_reg9")
+    assert not at.error and at.selectbox(key="metric").value == next(iter(METRICS))
+    assert said(at) == {"view": "numbers"}
 
 
 def test_every_setting_is_tried():

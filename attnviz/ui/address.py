@@ -113,7 +113,13 @@ def _component(text: str) -> str | int:
 
 
 def _several(values: Collection[str]) -> Callable[[str], list[str]]:
-    return lambda text: [one_of(values)(name) for name in dict.fromkeys(text.split(","))]
+    """Reads what stands between commas; nothing where none is chosen."""
+    return lambda text: [one_of(values)(name) for name in dict.fromkeys(text.split(",")) if text]
+
+
+def _metric(text: str) -> str:
+    """One of all models', or of a prefix token that some have."""
+    return text if re.fullmatch(r"to_[a-z]{1,9}[0-9]{0,3}", text) else one_of(METRICS)(text)
 
 
 def own_picture(text: str) -> str | None:
@@ -176,7 +182,7 @@ SETTINGS: Mapping[str, Setting] = {
     "methods_scale": _choice("methods_scale", methods_panel.SCALE_WORDS, "own"),
     "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
     "highest": Setting("sort_high", _switch, False, _bit),
-    "metric": _choice("metric", METRICS, next(iter(METRICS))),
+    "metric": Setting("metric", _metric, next(iter(METRICS))),
     "mass": Setting("mass", _number(0.05, 0.95), MASS, "{:g}".format),
     "without_sinks": Setting("without_sinks", _switch, False, _bit),
     "without_itself": Setting("without_itself", _switch, False, _bit),

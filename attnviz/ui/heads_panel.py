@@ -21,6 +21,8 @@ SINKS = 12
 
 def show_heads(metrics: HeadMetrics) -> None:
     """The plot that a paper would print, its file, and the table behind it."""
+    if st.session_state.get("metric") not in metrics.about:  # of a token that this model has not
+        st.session_state.metric = next(iter(metrics.about))
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     about = metrics.about  # alone: the session keeps what a widget's functions hold
     name: str = left.selectbox(
