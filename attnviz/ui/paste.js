@@ -5,14 +5,16 @@
 const UPLOADER = '[data-testid="stFileUploader"]';
 const LISTED = '[data-testid="stFileChipName"]';
 const PATIENCE = 4000; // milliseconds until a file that is not listed is handed over once more
-const heard = { data: null, setTriggerValue: null };
+const heard = { data: null, setTriggerValue: null, turn: 0 };
 
 export default function (component) {
   Object.assign(heard, component);
   document.addEventListener("paste", paste); // adding the same function again changes nothing
   document.addEventListener("change", sift, { capture: true });
   document.addEventListener("drop", sift, { capture: true });
+  const turn = (heard.turn += 1);
   return () => {
+    if (turn !== heard.turn) return; // Streamlit may end a call that another has already followed
     document.removeEventListener("paste", paste);
     document.removeEventListener("change", sift, { capture: true });
     document.removeEventListener("drop", sift, { capture: true });

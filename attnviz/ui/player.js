@@ -7,7 +7,8 @@ const memories = new WeakMap(); // one for each player on the page: what outlive
 
 // Streamlit calls this once when mounted and again whenever the data changed.
 export default function player({ data, parentElement: root, setTriggerValue }) {
-  if (!memories.has(root)) memories.set(root, { at: 0, speed: 2, playing: false, timer: null });
+  const fresh = { at: 0, speed: 2, playing: false, timer: null, turn: 0 };
+  if (!memories.has(root)) memories.set(root, fresh);
   const memory = memories.get(root);
   memory.send = (number) => setTriggerValue("picked", number);
   memory.gone = false;
@@ -22,7 +23,9 @@ export default function player({ data, parentElement: root, setTriggerValue }) {
     };
     atlas.src = data.atlas;
   }
+  const turn = (memory.turn += 1);
   return () => {
+    if (turn !== memory.turn) return; // Streamlit may end a call that another has already followed
     memory.gone = true;
     clearTimeout(memory.timer);
   };

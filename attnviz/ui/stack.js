@@ -23,7 +23,9 @@ export default function stack({ data, parentElement: root, setTriggerValue }) {
   memory.ink = inkOf(root.querySelector(".scene"));
   tell(memory, data);
   if (memory.painter) show(memory, data);
+  const turn = (memory.turn += 1);
   return () => {
+    if (turn !== memory.turn) return; // Streamlit may end a call that another has already followed
     memory.gone = true;
     memory.watch.disconnect();
     cancelAnimationFrame(memory.asked);
@@ -37,6 +39,7 @@ function remember(root) {
   const memory = {
     root, find, stage: scene, data: null, images: null, scene: null, camera: null,
     hover: null, cursor: null, touches: new Map(), drag: null, asked: 0, glide: null, frames: 0,
+    turn: 0,
   };
   memory.painter = painterOn(find("canvas"));
   find(".stack").classList.toggle("flat", !memory.painter);
