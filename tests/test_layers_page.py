@@ -5,7 +5,18 @@ import io
 
 import numpy as np
 import pytest
-from page_visit import calm, choose_model, open_view, picker, record_on, stand_ins, texts, visit
+from page_visit import (
+    calm,
+    choose_model,
+    open_view,
+    picker,
+    png,
+    record_on,
+    stand_ins,
+    texts,
+    upload,
+    visit,
+)
 from PIL import Image
 from test_page_staged import STAGED, swin
 
@@ -90,6 +101,12 @@ def test_layers_without_that_head_are_named(page):
 
 
 # --- the player's own parts ---------------------------------------------------------------------
+
+
+def test_a_file_s_name_is_no_markdown(page):
+    upload(page, "a *cat* [x](y).png", png((30, 20)))
+    open_view(page, "layers")
+    assert r"a \*cat\* \[x\](y).png" in texts(page)
 
 
 @pytest.mark.parametrize("size", [(1000, 667), (600, 600), (1000, 84), (84, 1000)])

@@ -23,6 +23,7 @@ from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.method_panel import choose_direction
 from attnviz.ui.player import Caption, frame_size, picked_frame, play
 from attnviz.ui.stage import Stage
+from attnviz.ui.state import plain
 
 SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
 """How the layers' colours compare; the sidebar's scale says where they begin."""
@@ -53,7 +54,7 @@ def show_layers(stage: Stage) -> None:
     for note in film.notes:
         st.caption(f":material/warning: {note[0].upper()}{note[1:]}.")
     _show(stage, film, drawing, words, own=own)
-    st.caption(f"{film.summary}; opacity {stage.look.alpha:g}.")
+    st.caption(f"{plain(film.summary)}; opacity {stage.look.alpha:g}.")
     _offer(film, drawing)
     show_code(recipe_on(stage, "film", options=asked, drawing=drawing))
 
