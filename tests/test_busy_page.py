@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+import streamlit as st
 from page_visit import SMALLER, calm, choose_model, open_view, picker, stand_ins, visit
 
 from attnviz.ui import cache, turns
@@ -63,6 +64,22 @@ def test_a_pass_waits_for_the_one_before_it(page, monkeypatch):
     thread.join(60)
     assert calm(page).selectbox(key="model").value == "digits"
     assert line.waiting == 0
+
+
+def test_what_is_waited_for_is_said_while_the_run_before_still_computes_it(page, monkeypatch):
+    said, real = threading.Event(), st.spinner
+
+    def spinner(words, **options):
+        said.set()
+        return real(words, **options)
+
+    monkeypatch.setattr(st, "spinner", spinner)
+    thread = threading.Thread(target=page.run)
+    with cache.observations().find(page.session_state["seen"]).computing:
+        thread.start()
+        assert said.wait(20)
+    thread.join(60)
+    calm(page)
 
 
 def test_a_map_that_is_there_waits_for_nobody(page):

@@ -83,10 +83,13 @@ class Stage:
 
     @contextmanager
     def computing(self, words: str) -> Iterator[None]:
-        """One computation on an observation at a time, with a word of what it is."""
+        """One computation on an observation at a time, with a word of what it is.
+
+        The word stands while it waits, too: mostly for the same, in a run that was cut off.
+        """
         place = st.empty()
-        # A run that was cut off while it waited ends at the first thing that it draws.
-        with self.seen.turn(place.empty), self.status, st.spinner(words, show_time=True):
+        with self.status, st.spinner(words, show_time=True), self.seen.turn(place.empty):
+            # A run that was cut off while it waited ends at the first thing that it draws.
             place.empty()
             yield
 
