@@ -70,7 +70,8 @@ def test_what_is_waited_for_is_said_while_the_run_before_still_computes_it(page,
     said, real = threading.Event(), st.spinner
 
     def spinner(words, **options):
-        said.set()
+        if words == "Computing the map …":
+            said.set()
         return real(words, **options)
 
     monkeypatch.setattr(st, "spinner", spinner)
