@@ -11,7 +11,9 @@ from PIL import Image
 from scipy.stats import spearmanr
 
 import attnviz
+from attnviz.errors import BadOption
 from attnviz.methods import METHODS
+from attnviz.ui import methods_panel
 from attnviz.ui.methods_panel import FIRST
 from attnviz.ui.ranking import OFFERED
 from attnviz.ui.views import VIEWS
@@ -74,6 +76,18 @@ def test_a_method_that_needs_a_target_asks_for_one_and_one_of_colours_is_not_ran
     assert len(picker(page, "map-pca")["values"][0][0].split(",")) == 3
     (table,) = (each.value for each in page.dataframe)
     assert sorted(table[""]) == ["Attention rollout", "Relevance"]
+
+
+def test_a_target_that_cannot_be_explained_leaves_the_other_methods(page, monkeypatch):
+    def fails(stage):
+        raise BadOption("this model names no classes.")
+
+    monkeypatch.setattr(methods_panel, "aim", fails)
+    open_view(page, "methods")
+    page.session_state.methods = ["relevance", "rollout"]
+    calm(page.run())
+    assert "this model names no classes." in [info.value for info in page.info]
+    assert values_of(page, "map-rollout").shape == (2, 3)
 
 
 def test_a_method_is_opened_by_itself_and_none_is_no_error(page):

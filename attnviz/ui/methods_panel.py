@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from attnviz.errors import AttnVizError
+from attnviz.errors import AttnVizError, Busy
 from attnviz.explain import Explanation
 from attnviz.legend import legend
 from attnviz.methods import METHODS
@@ -66,19 +66,30 @@ def show_methods(stage: Stage) -> None:
         st.info("Choose one method or more.", icon=":material/arrow_upward:")
         return
     aimed = {False: (stage.request, stage.seen)}
+    held_up = ""
     if any(METHODS[name].needs_gradient for name in names):
-        aimed[True] = aim(stage)
+        try:
+            aimed[True] = aim(stage)
+        except Busy:  # said with a way to ask again
+            raise
+        except AttnVizError as error:  # costs the methods without a target nothing
+            held_up = str(error)
     heats: dict[str, Explanation] = {}
     recipes = [
         recipe_on(stage, "map", name, request=aimed[METHODS[name].needs_gradient][0])
         for name in names
+        if METHODS[name].needs_gradient in aimed
     ]
     with stage.beside_picture(0.3):
         st.subheader(f"What each method makes of the {stage.asker}", anchor=False)
         for start in range(0, len(names), ACROSS):
             for name, place in zip(names[start:], st.columns(ACROSS, gap="medium")):  # noqa: B905
-                request, seen = aimed[METHODS[name].needs_gradient]
                 with place:
+                    if METHODS[name].needs_gradient not in aimed:
+                        st.markdown(f"**{METHODS[name].label}**")
+                        st.info(held_up, icon=":material/block:")
+                        continue
+                    request, seen = aimed[METHODS[name].needs_gradient]
                     heat = _show(MapAsked(stage, Ask(name, {}), seen, request), by_rank=by_rank)
                 if heat is not None and not heat.in_colour:
                     heats[METHODS[name].label] = heat
