@@ -102,7 +102,8 @@ def words_of(maps: HeadMaps, paper: Paper) -> list[str]:
     """All words of the figure, those of its colour bar too."""
     tiles = maps.values[tiles_there(maps.values)]
     shared = scale_of_all(tiles, paper.scale, clip=paper.clip)
-    return with_colours(maps.caption(), _said(maps, shared, paper.clip))
+    caption = [*maps.caption(), *_darkened(maps, paper, shared)]
+    return with_colours(caption, _said(maps, shared, paper.clip))
 
 
 def _marked(count: int, apart: float) -> range:

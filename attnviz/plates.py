@@ -45,7 +45,7 @@ def beside(heats: Iterable[Heatmap], names: Sequence[str] = ()) -> Beside:
     """Maps as the panels of one figure: of several methods, models, pictures or queries.
 
     `names` stand above them, of 255 letters at most; if left out, what tells the maps apart. One in
-    letters that no font here prints is printed as "map a", or alone as its title, with a note.
+    letters that no font here prints is printed as "map 1", or alone as its title, with a note.
     Raises BadOption for no maps, or for other names than maps.
     """
     if not isinstance(heats, Iterable):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.board import Bar, Board, Panel, columns_for, letter_of
+from attnviz.board import Bar, Board, Panel, columns_for
 from attnviz.errors import BadOption
 from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_colours, with_notes
 from attnviz.fonts import FONT
@@ -46,6 +46,8 @@ class Row:
         object.__setattr__(self, "heats", tuple(self.heats))
         if not self.heats:
             raise BadOption("A row needs at least one map; none came.")
+        if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
+            raise BadOption(f"Names of maps are texts, one for each map; {self.names!r} came.")
         names = tuple(map(called, self.names)) or _told_apart(self.heats)
         if len(names) != len(self.heats):
             raise BadOption(
@@ -63,7 +65,7 @@ class Row:
     def apart(self) -> tuple[str, ...]:
         """What is not true of every map and not said by its name, map by map: `name: words`.
 
-        Weights are told where the model's name does not tell maps apart.
+        Weights are told where another map is of a model of the same name with others.
         """
         every = [_telling(heat) for heat in self.heats]
         differ = _differing(every)
@@ -74,7 +76,8 @@ class Row:
             title, *rest = said(heat.title, tuple(left))
             own = [title] if ("method", title) in left else []
             own += rest
-            if "model" not in differ:
+            like = [other for other in every if other.get("model") == each.get("model")]
+            if _varies("weights", like):
                 own += [f"{of}: {value}" for of, value in left if of == "weights"]
             words += [f"{name}: {', '.join(own)}"] if own else []
         return tuple(words)
@@ -148,8 +151,14 @@ def _telling(heat: Heatmap) -> dict[str, str]:
 
 
 def _by_place(number: int, heats: Sequence[Heatmap]) -> str:
-    """What a map without a name is called: by its letter, or alone by its title."""
-    return called(heats[0].title) if len(heats) == 1 else f"map {letter_of(number)}"
+    """What a map without a name is called: alone by its title, else by a number.
+
+    Letters are the panels', of which the picture may be one.
+    """
+    if len(heats) == 1:
+        return called(heats[0].title)
+    pictures = any(heat.image != heats[0].image for heat in heats)
+    return f"{'picture' if pictures else 'map'} {number + 1}"
 
 
 def short(name: str, value: str) -> str:

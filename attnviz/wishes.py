@@ -36,7 +36,8 @@ def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any
         if name not in own:
             flags = ", ".join(f"--{each.replace('_', '-')}" for each in own)
             raise BadOption(
-                f"--method {', '.join(methods)} has no --{name.replace('_', '-')}; it has {flags}."
+                f"--method {', '.join(methods)} has no --{name.replace('_', '-')}; it has"
+                f" {flags or 'no option'}."
             )
         own[name].check_alone(name, asked[name])
     _refuse_vain(asked, methods)

@@ -364,21 +364,25 @@ def test_what_was_not_asked_for_stays_and_is_counted(photos, tmp_path, capsys, n
     assert main(["batch", str(listed), *ends]) == 0
     assert f"{path}: of 4 pictures 4 done in" in capsys.readouterr().out
 
+    note = "note: random weights: these maps mean nothing"
     (photos / "3.png").unlink()
     assert main(["batch", str(photos), *ends]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{path}: of 3 pictures 0 done, 3 were done before",
         f"1 {kept} is of a picture that was not asked for this time",
+        note,
     ]
     assert main(["batch", str(listed), *ends]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{path}: of 4 pictures 0 done, 4 were done before",
         f"{photos / '3.png'} is not there any more: its {kept} is kept",
+        note,
     ]
     assert main(["batch", str(photos / "0.png"), *ends]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{path}: of 1 picture 0 done, 1 was done before",
         f"3 {kept}s are of pictures that were not asked for this time",
+        note,
     ]
     if kept == "row":
         assert len(parquet.read_table(path)) == 4

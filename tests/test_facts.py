@@ -131,3 +131,6 @@ def test_captions_of_a_row_with_names_tell_the_methods_and_other_weights():
     assert first.startswith("left: Attention, ") and "residual: 0.9" in second
     trained = replace(map_of(), facts=tuple((name, "b.pt" if name == "weights" else value) for name, value in map_of().facts))  # fmt: skip
     assert Row((map_of(), trained)).apart[1].endswith("weights: b.pt")
+    third = replace(map_of(), facts=tuple((name, "other" if name == "model" else value) for name, value in map_of().facts))  # fmt: skip
+    told = Row((map_of(), trained, third)).apart  # the model's name tells only the third
+    assert told[1].endswith("weights: b.pt") and "weights" in told[0] and "weights" not in told[2]

@@ -26,6 +26,7 @@ from attnviz.colour import overlay
 from attnviz.errors import BadOption
 from attnviz.ui import cache
 from attnviz.ui.player import MOST_PIXELS, WIDEST, atlas, frame_size
+from attnviz.ui.state import plain
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_the_frames_are_the_layers_maps(page):
         assert off.mean() < 3  # a JPEG's
     assert given["ratio"] == pytest.approx(451 / 300, rel=0.01)
     assert "By head 1, in layers 0 to 2 (of 3, counted from 0)" in texts(page)
-    assert "query: class token; model: " in texts(page)
+    assert plain("query: class token; model: ") in texts(page)
 
 
 def test_scales_are_the_layers_own_or_one(page):

@@ -60,7 +60,9 @@ def test_maps_are_named_by_what_tells_them_apart():
     named = heat(facts=(("model", "a"), ("layer", "1")))
     assert Row((named, replace(named, facts=(("model", "b"), ("layer", "1"))))).names == ("a", "b")
     assert Row((named, replace(named, facts=(("model", "b"), ("layer", "2"))))).names == ("a, layer 1", "b, layer 2")  # fmt: skip
-    assert Row((named, named)).names == ("map a", "map b")
+    assert Row((named, named)).names == ("map 1", "map 2")
+    turned = replace(named, image=named.image.rotate(180))
+    assert Row((named, turned)).names == ("picture 1", "picture 2")
     assert Row((named, named), ("one", "two")).names == ("one", "two")
 
 
@@ -69,7 +71,7 @@ def test_one_map_alone_is_called_by_its_title(monkeypatch):
     assert (one.names, one.title, one.beside) == (("Attention",), "Attention", "")
     assert one.summary == heat().summary
     text = svg_text(render_plate(one, ".svg", letters=True))
-    assert "Attention" in text and "map a" not in text
+    assert "Attention" in text and "map 1" not in text
     monkeypatch.setattr("attnviz.row.printable_facts", lambda facts: (facts[1:], []))
     assert row_module.printable_row(Row((heat(),), ("cat",)))[0].names == ("Attention",)
 
@@ -245,8 +247,15 @@ def test_the_head_that_leaves_a_shared_scale_s_grid_dark_is_named(options, brigh
     made = replace(head_maps(small_record()), values=values)
     text = svg_text(render_plate(made, ".svg", **options))
     assert ("Note: layer 1, head 0 sets the scale's upper end" in text) == says
+    assert ("layer 1, head 0 sets the scale's upper end" in latex(made, "a.pdf", **options)) == says
     assert ("Note" in text) == says
     assert "Note" not in svg_text(render_plate(made, ".svg", caption=False, **options))
+
+
+@pytest.mark.parametrize("names", [(1, 2), ("one", None), "ab"])
+def test_names_of_maps_are_texts(names):
+    with pytest.raises(BadOption, match="Names of maps are texts, one for each map"):
+        Row((heat(), heat()), names)
 
 
 def test_cells_are_a_table():
@@ -516,8 +525,8 @@ def test_a_name_that_no_font_prints_is_said_and_its_map_has_a_letter(monkeypatch
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # as Matplotlib warns of boxes
         text = svg_text(render_plate(made, ".svg", original=True, width_mm=183.0))
-    assert "map a" in text and "model two" in text and "原" not in text
-    assert "Note: map a: its name is in letters that no font here prints" in " ".join(text.split())
+    assert "map 1" in text and "model two" in text and "原" not in text
+    assert "Note: map 1: its name is in letters that no font here prints" in " ".join(text.split())
     assert made.names == ("原图", "model two")
 
 

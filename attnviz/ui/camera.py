@@ -23,19 +23,21 @@ def show_camera() -> None:
     state = st.session_state
     if state.pop("camera_off", False):
         state.camera = False
-    if not st.toggle(
+    on = st.toggle(
         "Take a photo",
         key="camera",
         help="Your browser will ask whether this page may use your camera. The photo is kept for "
         "this visit only.",
-    ):
+    )
+    place = st.empty()  # takes the camera off the page at once where it is not wanted any more
+    if not on:
         return
-    number = state.setdefault("photos", 1)
-    photo = st.camera_input(
+    number, box = state.setdefault("photos", 1), place.container()
+    photo = box.camera_input(
         "Photo", key=f"camera-{number}", resolution="720p", label_visibility="collapsed"
     )
     if photo is None:
-        st.caption(
+        box.caption(
             "Nothing to be seen? Then there is no camera, or the browser does not lend it: ask it"
             " by the sign beside the page's address, or drop a picture instead."
         )
