@@ -46,8 +46,9 @@ class Row:
         object.__setattr__(self, "heats", tuple(self.heats))
         if not self.heats:
             raise BadOption("A row needs at least one map; none came.")
-        if isinstance(self.names, str) or not all(isinstance(name, str) for name in self.names):
-            raise BadOption(f"Names of maps are texts, one for each map; {self.names!r} came.")
+        given: Any = self.names
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+            raise BadOption(f"Names of maps are texts, one for each map; {given!r} came.")
         names = tuple(map(called, self.names)) or _told_apart(self.heats)
         if len(names) != len(self.heats):
             raise BadOption(
