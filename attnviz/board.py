@@ -19,7 +19,7 @@ from PIL import Image
 
 from attnviz.colour import cells, colour_bar, overlay, ticks
 from attnviz.heatmap import Heatmap
-from attnviz.light import BUDGET, light
+from attnviz.light import budget_of, light
 from attnviz.mass import MassMask
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, fit
@@ -205,7 +205,7 @@ class _Layout:
         if heat is not None and board.interpolation != "nearest":  # no finer than the photograph
             picture = overlay(heat, size=size, interpolation=board.interpolation, **colours)
             heat = None
-        budget = SHARES[kind] * BUDGET / len(board.panels)
+        budget = SHARES[kind] * budget_of(len(board.panels))
         under = light(picture, size, budget=budget, spread=dots)
         if heat is not None and dots:
             under = overlay(_over(heat, under), **colours)

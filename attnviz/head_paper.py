@@ -79,7 +79,7 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
     said_top = bar_top + (0 if laid.scale is None else bar + step)
     caption_top = said_top + step * len(said) + (gap if lines else 0)
     sheet = Sheet(Figure(), width, caption_top + step * len(lines) + gap, paper.dpi)
-    left, top = gap + beside, gap + step
+    left, top = gap + beside + (room - wide) // 2, gap + step
     sheet.image(laid.image, left, top, wide, high)
     cell_high, cell_wide = laid.cell
     for head in _marked(heads, cell_wide / points):

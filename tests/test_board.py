@@ -17,7 +17,7 @@ from attnviz.colour import COLORMAPS, overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import render
 from attnviz.film_export import render_film
-from attnviz.light import BUDGET, light
+from attnviz.light import BUDGET, budget_of, light
 from attnviz.paper import Paper
 from attnviz.venue import VENUES, PlotPaper
 from tests.test_export import SMALL, heat, svg_text
@@ -182,3 +182,10 @@ def test_a_venue_that_is_none_or_contradicted_is_refused():
         Paper(venue="nips")
     with pytest.raises(BadOption, match=r"cvpr is 82\.55 mm wide, and width_mm=120 came"):
         Paper(venue="cvpr", width_mm=120)
+
+
+@pytest.mark.parametrize(
+    ("panels", "each"), [(1, 200_000), (2, 100_000), (6, 100_000), (12, 50_000)]
+)
+def test_photographs_of_many_panels_share_what_a_file_has_room_for(panels, each):
+    assert budget_of(panels) == each
