@@ -20,7 +20,7 @@ BAND, EVERY = 16, 128
 
 
 def budget_of(panels: int) -> float:
-    """Bytes for each photograph of so many: beside others half of `BUDGET`, at most three in all."""
+    """Bytes for each photograph of so many: beside others half of `BUDGET`, at most 3 in all."""
     return BUDGET if panels == 1 else min(BUDGET / 2, 3 * BUDGET / panels)
 
 
