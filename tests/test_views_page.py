@@ -133,7 +133,7 @@ def test_a_sorted_tile_opens_its_own_head(page, monkeypatch):
     monkeypatch.setattr(mosaic_panel, "go_to_head", lambda *cell: opened.append(cell))
     monkeypatch.setattr(mosaic_panel.st, "toast", lambda *_, **__: None)
     monkeypatch.setattr(mosaic_panel, "reveal_map", lambda: None)
-    mosaic_panel._open_picked(laid)
+    mosaic_panel._open_picked(laid.heads, laid.columns)
     assert opened == [np.unravel_index(numbers.argmin(), (3, 3))]
     assert laid.place_of(opened[0]) == (0, 0)
 
