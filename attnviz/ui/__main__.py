@@ -33,7 +33,8 @@ def main() -> int:
     except (AttnVizError, OSError) as error:
         print(f"attnviz: {error}", file=sys.stderr)
         return 2
-    Thread(target=_warm_up, name="warming up", daemon=True).start()
+    warming = Thread(target=_warm_up, name="warming up", daemon=True)
+    warming.start()
     flags = flags_of(host)
     bootstrap.load_config_options(flags)
     bootstrap.run(str(APP), False, [], flags)
@@ -41,6 +42,7 @@ def main() -> int:
     last = Timer(LAST, os._exit, (0,))
     last.daemon = True
     last.start()
+    warming.join()  # Python's end under a library that is at work would be a crash
     return 0
 
 
