@@ -54,6 +54,8 @@ def beside(heats: Iterable[Heatmap], names: Sequence[str] = ()) -> Beside:
     for heat in every:
         if not isinstance(heat, Heatmap):
             raise BadOption(f"Maps that explain gave are put in a row; {type(heat).__name__} came.")
+    if isinstance(names, str) or not isinstance(names, Sequence):  # a set has no order
+        raise BadOption(f"Names of maps are texts, one for each map; {names!r} came.")
     return Beside(every, tuple(names))
 
 

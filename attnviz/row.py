@@ -168,8 +168,9 @@ def short(name: str, value: str) -> str:
 
 
 def _says(called_so: str, name: str, value: str) -> bool:
-    """Whether a panel's name has that fact among its words."""
-    return f", {short(name, value)}, " in f", {called_so}, "
+    """Whether a panel's name has that fact whole: of a layer, also how many there are."""
+    told = short(name, value)
+    return value in told and f", {told}, " in f", {called_so}, "
 
 
 def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:

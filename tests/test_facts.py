@@ -93,9 +93,12 @@ def test_captions_tell_what_differs_and_names_leave_out():
     one, other = {"layer": 0, "head": 0, "query": "cls"}, {"layer": 1, "head": 1, "query": (1, 2)}
     assert names_of(one, other) == ("layer 0, head 0", "layer 1, head 1")
     asker = map_of(**other).fact("query")
-    asked = f"layer 0, head 0: query: class token; layer 1, head 1: query: {asker}"
+    first, last = (
+        f"layer {layer}, head {layer}: layer {layer} (of 2, counted from 0)" for layer in (0, 1)
+    )
+    asked = f"{first}, query: class token; {last}, query: {asker}"
     assert told_of(one, other) == asked
-    turned = f"layer 0, head 0: direction: from, query: class token; layer 1, head 1: direction: to, query: {asker}"  # fmt: skip
+    turned = f"{first}, direction: from, query: class token; {last}, direction: to, query: {asker}"
     assert told_of(one, other | {"direction": "to"}) == turned
 
 
@@ -122,7 +125,10 @@ def test_maps_that_differ_in_an_option_alone_are_named_by_it():
     alike = {"method": "rollout"}
     assert names_of(alike | {"residual": 0.5}, alike | {"residual": 0.9}) == ("residual 0.5", "residual 0.9")  # fmt: skip
     assert names_of(alike, alike | {"first_layer": 1}) == ("first layer 0", "first layer 1")
-    assert told_of(alike, alike | {"first_layer": 1, "residual": 0.9}) == ""
+    told = [f"first layer {layer} (of 2, counted from 0)" for layer in (0, 1)]
+    names = ("residual 0.5, first layer 0", "residual 0.9, first layer 1")
+    expected = "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True))
+    assert told_of(alike, alike | {"first_layer": 1, "residual": 0.9}) == expected
 
 
 def test_captions_of_a_row_with_names_tell_the_methods_and_other_weights():

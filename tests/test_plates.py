@@ -258,6 +258,12 @@ def test_names_of_maps_are_texts(names):
         Row((heat(), heat()), names)
 
 
+@pytest.mark.parametrize("names", [{"left", "right"}, 5, "ab"])
+def test_names_come_in_an_order(names):
+    with pytest.raises(BadOption, match="Names of maps are texts, one for each map"):
+        attnviz.beside([heat(), heat()], names)
+
+
 def test_cells_are_a_table():
     made = head_maps(small_record())
     lines = [*csv.reader(StringIO(render_cells(made).decode()))]
