@@ -65,7 +65,7 @@ def main() -> int:
         if options.larger:
             with hosting(Path(folder, "larger.log")) as host:
                 larger = Subject.load(LARGER, pretrained=False)
-                query = f"?model={LARGER}&random=1"
+                query = f"model={LARGER}&random=1"
                 print(f"\n8 visitors of {LARGER}. {_rate(host, 8, larger, query)}.")
         if options.soak:
             # As in a container of 4 GB: what is kept is at its limit soon, as it is after hours.
@@ -87,6 +87,8 @@ def _rate(host: Host, sessions: int, subject: Subject, query: str = "") -> str:
     busy = asyncio.run(crowd(host, sessions, seconds=60, mix=NEW, query=query))
     bare += [seconds(subject.forward) for _ in range(5)]
     rate, one = busy.rate(60), median(bare)
+    other = {line["model"] for line in host.passes()} - {subject.vit.name}
+    assert query == "" or not other, f"the visitors saw {other}"
     return (
         f"New pictures alone: {rate:.2f} passes a second, {rate * one:.2f} of bare ones, which took"
         f" {one:.2f} s"
