@@ -5,12 +5,16 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 from page_visit import APP, calm, picker, png, record_on, stand_ins, texts, upload, widget
+from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
+import models
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
+from attnviz.ui import checkpoints
 from attnviz.ui.address import SETTINGS
 from attnviz.ui.run import Run
+from attnviz.ui.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +86,11 @@ LINKS = [
     {"view": "compare", "compare": "query", "with_query": "0-1"},
     {"view": "export", "figure": "methods", "on_figure": "rollout,similarity"},
     {"view": "export", "figure": "numbers"},
+    {"view": "export", "figure": "numbers", "numbers": "distance,to_cls", "file": "SVG"},
+    {"view": "export", "figure": "numbers", "numbers": ""},
+    {"view": "export", "venue": "cvpr-wide", "dpi": "600", "caption": "0", "original": "1"},
+    {"view": "export", "figure": "layers", "width": "183", "file": "NPZ", "letters": "1"},
+    {"view": "trust", "test": "insertion"},
     {"view": "export", "figure": "compared", "with_picture": "rocket"},
     {"view": "export", "figure": "compared", "compare": "query", "with_query": "0-1"},
     {"query": "mean"},
@@ -116,7 +125,43 @@ def test_a_metric_of_a_token_that_the_model_has_not_is_the_first_one():
 
 
 def test_every_setting_is_tried():
-    assert {name for link in LINKS for name in link} >= SETTINGS.keys()
+    tried = {name for link in LINKS for name in link} | {"checkpoint"}  # which needs a host's file
+    assert tried == SETTINGS.keys() | {"picture", "query", "with_query", "target"}
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """The host's, with one file for the model that reads digits."""
+    (tmp_path / "mine").mkdir()
+    weights = models.load("digits").module.state_dict()
+    save_file(weights, tmp_path / "mine" / "own.safetensors")
+    monkeypatch.setattr(checkpoints, "settings", lambda: Settings(checkpoints=tmp_path))
+    return tmp_path
+
+
+def test_a_link_names_a_file_of_weights_that_the_host_offers(folder):
+    params = {"model": "digits", "checkpoint": "mine/own.safetensors"}
+    at = follow(**params)
+    assert record_on(at).weights == "Weights of the host's file mine/own.safetensors."
+    assert not at.info and said(at) == params
+    calm(at.selectbox(key="checkpoint").set_value(None).run())
+    assert said(at) == {"model": "digits"}
+
+
+@pytest.mark.parametrize("name", ["gone.safetensors", "../own.safetensors", "own.safetensors"])
+def test_a_file_of_weights_that_is_not_there_leaves_the_model_its_own(folder, name):
+    at = follow(model="digits", checkpoint=name)
+    (info,) = at.info
+    assert f"`{name}` is no file of weights that is offered here" in info.value
+    assert "host's file" not in record_on(at).weights and not at.error
+    assert said(at) == {"model": "digits"}
+
+
+def test_a_kind_of_file_that_a_figure_is_not_written_as_is_the_first_one():
+    at = follow(view="export", figure="numbers", numbers="entropy,to_reg9", file="NPZ")
+    assert at.selectbox(key="export_format").value == "PNG"
+    assert at.session_state["export_metrics"] == ["entropy"] and not at.error
+    assert said(at) == {"view": "export", "figure": "numbers"}
 
 
 def test_a_link_draws_the_map_that_it_names():
@@ -139,6 +184,14 @@ def test_a_link_draws_the_map_that_it_names():
         ({"layers": "3"}, "`3` is no layers"),
         ({"head": "inf"}, "`inf` is no head"),
         ({"opacity": "2"}, "`2` is no opacity"),
+        ({"checkpoint": "../w.safetensors"}, "is no file of weights that is offered here"),
+        ({"width": "49"}, "`49` is no width"),
+        ({"width": "401"}, "`401` is no width"),
+        ({"dpi": "200"}, "`200` is no dpi"),
+        ({"venue": "nature"}, "`nature` is no venue"),
+        ({"file": ".png"}, "`.png` is no file"),
+        ({"numbers": "entropy,x"}, "`entropy,x` is no numbers"),
+        ({"test": "random"}, "`random` is no test"),
         ({"opacity": "nan"}, "`nan` is no opacity"),
         ({"random": "yes"}, "`yes` is no random"),
         ({"methods": "rollout,x"}, "`rollout,x` is no methods"),

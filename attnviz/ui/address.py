@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from attnviz.colour import COLORMAPS
@@ -15,7 +16,18 @@ from attnviz.methods.options import COMPONENTS
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui import alike_panel, compare_panel, layers_panel, methods_panel, pair, plate_panel
+from attnviz.ui import (
+    alike_panel,
+    compare_panel,
+    export_panel,
+    layers_panel,
+    methods_panel,
+    pair,
+    plate_panel,
+    trust_panel,
+)
+from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
+from attnviz.ui.figure_files import FORMATS
 from attnviz.ui.head_choice import ADDED
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
@@ -71,9 +83,9 @@ def _number(low: float, high: float) -> Callable[[str], float]:
     return read
 
 
-def _count(most: int = 9999) -> Callable[[str], int]:
+def _count(most: int = 9999, least: int = 0) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > most:
+        if not re.fullmatch(r"[0-9]{1,5}", text) or not least <= int(text) <= most:
             raise ValueError(text)
         return int(text)
 
@@ -99,6 +111,15 @@ def _model(text: str) -> str:
     raise ValueError(text, *([f"has no map: {why}"] if (why := why_no_map(text)) else []))
 
 
+def _checkpoint(text: str) -> Checkpoint:
+    """One of the files that the host offers now, by its name."""
+    folder = checkpoint_folder()
+    for file in [] if folder is None else checkpoints(folder):
+        if file.name == text:
+            return file
+    raise ValueError(text, "is no file of weights that is offered here")
+
+
 def two(pair: tuple[int, int]) -> str:
     """Two numbers, as a patch or a span of layers is written."""
     return f"{pair[0]}-{pair[1]}"
@@ -112,14 +133,18 @@ def _component(text: str) -> str | int:
     return text if text == "all" else _count(COMPONENTS - 1)(text)
 
 
-def _several(values: Collection[str]) -> Callable[[str], list[str]]:
+def _several(read: Callable[[str], str]) -> Callable[[str], list[str]]:
     """Reads what stands between commas; nothing where none is chosen."""
-    return lambda text: [one_of(values)(name) for name in dict.fromkeys(text.split(",")) if text]
+    return lambda text: [read(name) for name in dict.fromkeys(text.split(",")) if text]
 
 
 def _metric(text: str) -> str:
     """One of all models', or of a prefix token that some have."""
     return text if re.fullmatch(r"to_[a-z]{1,9}[0-9]{0,3}", text) else one_of(METRICS)(text)
+
+
+def _dpi(text: str) -> int:
+    return int(one_of([str(dpi) for dpi in export_panel.DPI])(text))
 
 
 def own_picture(text: str) -> str | None:
@@ -145,16 +170,21 @@ def _sample_name(chosen: str) -> str:
     return name if kind == "sample" else f"{OWN}{number_of(name)}"
 
 
-def _choice(key: str, values: Collection[str], default: Any) -> Setting:
-    return Setting(key, one_of(values), default)
+def _choice(
+    key: str, values: Collection[str], default: Any, views: tuple[str, ...] = ()
+) -> Setting:
+    return Setting(key, one_of(values), default, views=views)
 
 
 PAIRS = ("compare", "export")
 """Views that have two maps to compare."""
 
+EXPORT = ("export",)
+
 SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
     "model": Setting("model", _model, offered()[0]),
+    "checkpoint": Setting("checkpoint", _checkpoint, None, attrgetter("name")),
     "random": Setting("random", _switch, False, _bit),
     "size": Setting("side", _count(), MODEL_S_OWN),
     "fit": _choice("fit", FIT_WORDS, MODEL_S_OWN),
@@ -178,7 +208,7 @@ SETTINGS: Mapping[str, Setting] = {
     "film_scale": _choice(
         "film_scale", layers_panel.SCALE_WORDS, next(iter(layers_panel.SCALE_WORDS))
     ),
-    "methods": Setting("methods", _several(METHODS), [*methods_panel.FIRST], ",".join),
+    "methods": Setting("methods", _several(one_of(METHODS)), [*methods_panel.FIRST], ",".join),
     "methods_scale": _choice("methods_scale", methods_panel.SCALE_WORDS, "own"),
     "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
     "highest": Setting("sort_high", _switch, False, _bit),
@@ -195,9 +225,31 @@ SETTINGS: Mapping[str, Setting] = {
     "with_model": Setting("compare_model", _model, None, views=PAIRS),
     "with_random": Setting("compare_random", _switch, None, _bit, PAIRS),
     "with_size": Setting("compare_side", _count(), None, views=PAIRS),
-    "figure": Setting("export_what", one_of(plate_panel.KINDS), "map", views=("export",)),
+    "figure": _choice("export_what", plate_panel.KINDS, "map", EXPORT),
     "on_figure": Setting(
-        "export_methods", _several(plate_panel.FREE), [*plate_panel.USUAL], ",".join, ("export",)
+        "export_methods",
+        _several(one_of(plate_panel.FREE)),
+        [*plate_panel.USUAL],
+        ",".join,
+        EXPORT,
+    ),
+    "numbers": Setting(
+        "export_metrics", _several(_metric), [*plate_panel.NUMBERS], ",".join, EXPORT
+    ),
+    "file": _choice("export_format", FORMATS, next(iter(FORMATS)), EXPORT),
+    "venue": _choice("export_venue", export_panel.VENUE_WORDS, export_panel.FREE, EXPORT),
+    "width": Setting(
+        "export_width",
+        _count(most=export_panel.WIDEST, least=export_panel.NARROWEST),
+        export_panel.USUAL_WIDTH,
+        views=EXPORT,
+    ),
+    "dpi": Setting("export_dpi", _dpi, export_panel.USUAL_DPI, views=EXPORT),
+    "caption": Setting("export_words", _switch, True, _bit, EXPORT),
+    "letters": Setting("export_letters", _switch, False, _bit, EXPORT),
+    "original": Setting("export_original", _switch, False, _bit, EXPORT),
+    "test": _choice(
+        "trust_mode", trust_panel.MODE_WORDS, next(iter(trust_panel.MODE_WORDS)), ("trust",)
     ),
 }
 """Name in the address → setting. What is neither here nor a picture, a query or a target cannot be

@@ -17,6 +17,11 @@ from attnviz.venue import VENUES
 
 FREE = "free"
 
+DPI, USUAL_DPI = (150, 300, 450, 600), 450
+
+NARROWEST, WIDEST, USUAL_WIDTH = 50, 400, 89
+"""In millimetres."""
+
 VENUE_WORDS = {
     FREE: "Free",
     "column": "One column",
@@ -39,10 +44,12 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
     """A preview of the very file, and the buttons; gives the options of the figure."""
     can = [kind for kind, (suffix, _) in FORMATS.items() if suffix in kinds_of(figure)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox("File", can, key="export_format", width=120)
+        if st.session_state.get("export_format") not in can:
+            st.session_state.export_format = can[0]
+        kind = st.selectbox("File", can, key="export_format", width=120, persist_state="session")
         width = _choose_width()
         dpi = st.select_slider(
-            "Dots per inch", (150, 300, 450, 600), 450, key="export_dpi", persist_state="session"
+            "Dots per inch", DPI, USUAL_DPI, key="export_dpi", persist_state="session"
         )
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
         options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words}
@@ -73,9 +80,9 @@ def _choose_width() -> float:
     )
     free = st.number_input(
         "Width in mm",
-        50,
-        400,
-        89,
+        NARROWEST,
+        WIDEST,
+        USUAL_WIDTH,
         key="export_width",
         persist_state="session",
         disabled=venue != FREE,

@@ -35,6 +35,9 @@ FREE = tuple(
 
 USUAL = ("attention", "rollout")
 
+NUMBERS = ("entropy",)
+"""Of each head, that a figure shows at first."""
+
 
 def choose_figure() -> str:
     """The widget at the top of the view."""
@@ -87,12 +90,13 @@ def plate_of(stage: Stage, kind: str) -> Figure:
 def _numbers(stage: Stage) -> MetricPlot:
     with stage.computing("Measuring the heads …"):
         metrics = stage.seen.metrics()
+    st.session_state.setdefault("export_metrics", [*NUMBERS])
+    keep_offered("export_metrics", [*metrics.about])
     chosen = st.pills(
         "Numbers on the figure",
         metrics.about,
         selection_mode="multi",
         wrap=True,
-        default=["entropy"],
         key="export_metrics",
         format_func=lambda each: metrics.about[each].label,
         persist_state="session",

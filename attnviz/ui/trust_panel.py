@@ -57,7 +57,12 @@ def show_trust(
         st.info(str(error), icon=":material/block:")
         return None
     mode: Mode = st.radio(
-        "Test", MODES, format_func=MODE_WORDS.__getitem__, key="trust_mode", horizontal=True
+        "Test",
+        MODES,
+        format_func=MODE_WORDS.__getitem__,
+        key="trust_mode",
+        horizontal=True,
+        persist_state="session",
     )
     asked = (request, mode, heat.facts)
     kept: dict[object, Faithfulness] = st.session_state.setdefault("trust", {})
