@@ -46,6 +46,10 @@ class Pass:
     """The last layer's tokens after the model's last norm, (token, channel)."""
     feature: Tensor | None
     """What the head was fed with, (channel,); None where that is not one feature."""
+    fed_whole: bool = True
+    """Whether the last layer's attention was fed with all tokens in one piece."""
+    scored: bool = True
+    """Whether the model's head can score the tokens that a layer hands on."""
     target: str | None = None
     """What the gradient is taken of, in words."""
     score: float | None = None
@@ -85,7 +89,7 @@ def run(
         if not finite(output):
             raise CaptureFailed(f"The output of {vit.name} holds values that are not finite.")
         with grad_mode(graph), _named_failures(vit, tap, tensor):
-            last = last_layout(vit, layout)
+            last, end = last_layout(vit, layout), list(tap.caught.values())[-1]
             tokens = _features(vit, tap, last)
             aimed = None
             if target is not None:
@@ -98,6 +102,8 @@ def run(
         None if tokens is None else tokens.detach(),
         # A copy: a view would keep all of what it is a part of.
         None if feature is None else feature[0].detach().clone(),
+        fed_whole=end.fed is not None and end.fed[:-1] == (1, last.tokens),
+        scored=vit.readout.of_tokens and end.stream is not None and end.stream.ndim == 3,
     )
     return seen if aimed is None else _with_gradients(seen, *aimed)
 

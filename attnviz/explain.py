@@ -104,6 +104,8 @@ def record_of(
         device=str(vit.device),
         features=seen.features,
         feature=seen.feature,
+        fed_whole=seen.fed_whole,
+        scored=seen.scored,
         target=seen.target,
         score=seen.score,
         target_class=seen.target_class,

@@ -179,6 +179,10 @@ class AttentionRecord:
     """The last layer's tokens, after the model's own norm."""
     feature: Float[Tensor, " width"] | None = None
     """The picture's one feature, which the model's head is fed with; mostly as wide as a token."""
+    fed_whole: bool = True
+    """Whether the last layer's attention is fed with all tokens in one piece, as Grad-CAM needs."""
+    scored: bool = True
+    """Whether the model's head can score the tokens that a layer hands on, as LeGrad needs."""
     target: str | None = None
     """In words, what the gradients are taken of."""
     score: float | None = None

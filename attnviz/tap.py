@@ -36,6 +36,7 @@ class Caught:
     joined: Tensor | None = None  # as the module has it: what reached the projection
     beside: Tensor | None = None  # as the module has it: what went there as well
     given: Tensor | None = None  # (1, token, channel): what the module was fed with
+    fed: torch.Size | None = None  # the shape of that
     stream: Tensor | None = None  # (1, token, channel): the tokens after the layer
 
     sums: list[tuple[Tensor, ...]] = field(default_factory=list)  # (by row, by column) of keys
@@ -96,8 +97,9 @@ class Tap(TorchFunctionMode):
         caught.runs += 1
         self.running = caught
         tensors = [each for each in (*given, *named.values()) if isinstance(each, Tensor)]
-        if self.graph and tensors:
-            caught.given = tensors[0]
+        if tensors:
+            caught.fed = tensors[0].shape
+            caught.given = tensors[0] if self.graph else None
 
     def leave(self, progress: Progress | None, number: int, *_: object) -> None:
         """After it ran."""

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import streamlit as st
 import timm
+from conftest import small_vit
 from einops import rearrange
 from page_visit import (
     APP,
@@ -300,6 +301,31 @@ def test_a_tile_of_nan_alone_is_white_and_one_of_some_nan_is_refused():
     tiles[1, 1, 0, 0] = np.nan
     with pytest.raises(CaptureFailed):
         mosaic(tiles)
+
+
+def levit():
+    """Three stages, the last on 2 × 2 cells, with an activation between map × values and matrix."""
+    small = {"depth": (1, 1, 1), "num_heads": (1, 2, 2), "embed_dim": (16, 32, 48)}
+    return timm.create_model("levit_128s", img_size=128, num_classes=3, key_dim=8, **small)
+
+
+REFUSED = {
+    "swin": (lambda: swin(STAGED), {"gradcam", "legrad", "similarity", "pca"}),
+    "levit": (lambda: models.wrap(levit().eval()), {"value_weighted"}),
+    "plain": (small_vit, set()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_model_refuses_with_a_target_is_known_without_one(name):
+    make, refused = REFUSED[name]
+    vit = make()
+    seen = attnviz.observe(vit, open_sample("cat"))
+    assert {each for each in METHODS if METHODS[each].refusal(seen)} == refused
+    aimed = attnviz.observe(vit, open_sample("cat"), target=0)
+    for each in METHODS:
+        with pytest.raises(BadOption) if each in refused else nullcontext():
+            attnviz.explain(aimed, each)
 
 
 def test_methods_that_a_model_cannot_be_asked_for_are_not_offered(page):

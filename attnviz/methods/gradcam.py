@@ -21,13 +21,23 @@ def gradcam(record: AttentionRecord, query: range) -> Float[Tensor, " token"]:
     Source: Selvaraju et al. 2017, equations 1 and 2, with tokens for the places of a feature map.
     """
     if record.activations is None:
-        raise BadOption(
-            f"{record.model} gave no activations to weight: Grad-CAM needs a target and a last"
-            " layer that attends to tokens in one piece. Choose another method."
-        )
+        raise _nothing_to_weight(record)
     prefix = len(record.last_layout.prefix)
     weights = record.activations.gradient[prefix:].mean(0)
     return einsum(weights, record.activations.values, "channel, token channel -> token").relu()
+
+
+def require_one_piece(record: AttentionRecord) -> None:
+    """Raises BadOption where the last layer is not fed with all tokens at once."""
+    if not record.fed_whole:
+        raise _nothing_to_weight(record)
+
+
+def _nothing_to_weight(record: AttentionRecord) -> BadOption:
+    return BadOption(
+        f"{record.model} gave no activations to weight: Grad-CAM needs a target and a last layer"
+        " that attends to tokens in one piece. Choose another method."
+    )
 
 
 METHOD = Method(
@@ -38,6 +48,7 @@ METHOD = Method(
     " gradient over patches",
     source="Selvaraju et al., Grad-CAM, ICCV 2017, equations 1 and 2",
     compute=gradcam,
+    requires=require_one_piece,
     needs_gradient=True,
     asks=False,
 )

@@ -31,15 +31,25 @@ def legrad(
 def _positive_mean(layer: LayerAttention) -> Float[Tensor, " key"]:
     gradient = layer.own_gradient
     if gradient is None:
-        raise BadOption(
-            f"Layer {layer.name} has no score of its own: LeGrad needs a target and layers that"
-            " hand on all tokens. Choose another method."
-        )
+        raise _no_score(layer)
     if isinstance(gradient, Maps):
         return gradient.map.relu().mean((0, 1))
     total = sum(gradient.block(start, stop).relu_().sum((0, 1)) for start, stop in layer.spans())
     heads, queries, _ = layer.source.shape
     return torch.as_tensor(total) / (heads * queries)
+
+
+def require_scores(record: AttentionRecord) -> None:
+    """Raises BadOption where the model's head cannot score the tokens of a layer."""
+    if not record.scored:
+        raise _no_score(record.layers[-1])
+
+
+def _no_score(layer: LayerAttention) -> BadOption:
+    return BadOption(
+        f"Layer {layer.name} has no score of its own: LeGrad needs a target and layers that hand"
+        " on all tokens. Choose another method."
+    )
 
 
 METHOD = Method(
@@ -49,6 +59,7 @@ METHOD = Method(
     formula="mean over layers, heads and queries of relu(∂s/∂A), s a layer's own score",
     source="Bousselham et al., LeGrad, 2024",
     compute=legrad,
+    requires=require_scores,
     options=span.OPTIONS,
     needs_gradient=True,
     asks=False,

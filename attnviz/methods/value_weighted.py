@@ -9,7 +9,7 @@ from torch import Tensor
 from attnviz.errors import BadOption
 from attnviz.methods.method import Method
 from attnviz.methods.options import LAYER, Option
-from attnviz.record import AttentionRecord
+from attnviz.record import AttentionRecord, LayerAttention
 
 
 def value_weighted(
@@ -25,10 +25,7 @@ def value_weighted(
     """
     chosen = record.layers[layer]
     if chosen.projection is None:
-        raise BadOption(
-            f"In layer {chosen.name} map × values do not go straight through one matrix, so there"
-            " are no vectors whose length could be drawn. Choose another method."
-        )
+        raise _no_matrix(chosen)
     if chosen.values is None:
         raise BadOption(
             'This record keeps no values: observe the picture with keep="auto" or keep="maps".'
@@ -44,6 +41,19 @@ def value_weighted(
     return einsum(weighted, weights, "head key ch, head ch out -> key out").norm(dim=-1)
 
 
+def require_matrix(record: AttentionRecord) -> None:
+    """Raises BadOption where map × values go straight through one matrix in no layer."""
+    if all(layer.projection is None for layer in record.layers):
+        raise _no_matrix(record.layers[-1])
+
+
+def _no_matrix(layer: LayerAttention) -> BadOption:
+    return BadOption(
+        f"In layer {layer.name} map × values do not go straight through one matrix, so there are"
+        " no vectors whose length could be drawn. Choose another method."
+    )
+
+
 METHOD = Method(
     label="Value-weighted attention",
     unit="length of weighted value",
@@ -51,6 +61,7 @@ METHOD = Method(
     formula="length of Σ over heads of A[query, key] v[key] W",
     source="Kobayashi et al., Attention is not only a weight, EMNLP 2020, section 3",
     compute=value_weighted,
+    requires=require_matrix,
     options={
         "layer": LAYER,
         "head": Option(None, "head", "which head, counted from 0; all of them, added, if left out"),
