@@ -328,6 +328,26 @@ def test_what_a_model_refuses_with_a_target_is_known_without_one(name):
             attnviz.explain(aimed, each)
 
 
+def test_a_class_of_another_model_is_not_one_of_the_same_number(page):
+    method(page, "relevance")
+    target = page.selectbox(key="target")
+    calm(target.set_value(target.options[1]).run())
+    number = page.session_state["target/wish"][1]
+    choose_model(page, DISTILLED)  # five classes without names, too
+    assert page.session_state["target/wish"] == ("class", number) and "You chose" not in texts(page)
+    choose_model(page, "digits")
+    target = page.selectbox(key="target")
+    said = f"You chose class {number}: class {number}; this model has no class of that number"
+    assert target.value == target.options[0] and said in texts(page)
+    calm(target.set_value(ANOTHER).run())
+    assert "You chose" not in texts(page)
+    calm(page.selectbox(key="class").set_value(3).run())
+    choose_model(page, DISTILLED)
+    target = page.selectbox(key="target")
+    assert target.value == target.options[0] and page.session_state["target/wish"][0] == "class"
+    assert "You chose class 3: 3; this model has no class" in texts(page).replace("\\", "")
+
+
 def test_methods_that_a_model_cannot_be_asked_for_are_not_offered(page):
     page = AppTest.from_file(str(APP), default_timeout=60)
     page.query_params["model"], page.query_params["method"] = BRANCHED, "relevance"

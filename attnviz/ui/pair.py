@@ -63,7 +63,8 @@ class Pair:
             return MapAsked(stage, asked, stage.seen, stage.request)
         if self.own_query:
             return MapAsked(stage, asked, first.aimed, first.request)
-        request, aimed = stage.model_run.observe(_wish(first.request.wish, stage))
+        wish = _wish(first.request.wish, stage, first.stage.model_run.vit.classes)
+        request, aimed = stage.model_run.observe(wish)
         return MapAsked(stage, asked, aimed, request)
 
     def scale_of(self, heats: Sequence[Explanation]) -> Scale | None:
@@ -112,14 +113,27 @@ def _telling(heat: Explanation, facts: Sequence[str]) -> list[str]:
     return [short(fact, value) for fact in facts if (value := heat.fact(fact)) is not None]
 
 
-def _wish(wish: object, stage: Stage) -> Wish:
-    """The same target on the other side: a patch is the one at the same place."""
+def _wish(wish: object, stage: Stage, classes: Sequence[str]) -> Wish:
+    """The same target on the other side: a patch is the one at the same place.
+
+    Raises BadOption for a class, of those of the first side, that the other has not.
+    """
     match wish:
+        case ("class", int(number)) if not _same(number, classes, stage.model_run.vit.classes):
+            raise BadOption(
+                f"The target is class {number}, {classes[number]}, and this model has no class of"
+                " that number and name: explain what both have, as a similarity."
+            )
         case ("token", (int(), int())):
             return "token", stage.query
         case ("class" | "token" | "sample" as kind, what):
             return cast("Wish", (kind, what))
     raise BadOption("The target of the first side is none of the other's: choose another.")
+
+
+def _same(number: int, *models: Sequence[str]) -> bool:
+    """Whether models call the class of that number alike."""
+    return len({tuple(classes[number : number + 1]) for classes in models}) == 1
 
 
 def _by_hand(asked: Ask, record: AttentionRecord) -> Ask:

@@ -11,7 +11,7 @@ from attnviz.contract import LoadedViT
 from attnviz.record import AttentionRecord
 from attnviz.samples import SAMPLES
 from attnviz.tokens import Query
-from attnviz.ui.state import note
+from attnviz.ui.state import note, plain
 
 Wish = tuple[Literal["class", "token", "sample"], int | Query]
 """A target as a visitor chose it: a class's number, a token of the picture, a sample's name."""
@@ -29,6 +29,7 @@ def choose_target(
     state, offered = st.session_state, _offered(vit, record, query, sample)
     choices = [*offered, *([ANOTHER] if len(vit.classes) > len(record.predictions) > 0 else [])]
     classes = len(vit.classes) if ANOTHER in choices else 0
+    _drop_class_of_another(vit)
     _follow_link(offered, classes)
     if state.get("target") not in choices:
         again = _kept(vit, offered, classes)
@@ -46,13 +47,30 @@ def choose_target(
     )
     if record.features is not None and not isinstance(query, tuple):
         left.caption("Pick a patch, and the similarity to it can be explained too.")
+    if lost := state.get("target/lost"):
+        left.caption(lost)
     wish: Wish = offered[chosen] if chosen in offered else ("class", _choose_class(vit, right))
     state["target/wish"], state["target/label"] = wish, _label(vit, wish)
     return wish
 
 
 def _by_hand() -> None:
-    st.session_state["target/by_hand"] = True
+    st.session_state["target/by_hand"], st.session_state["target/lost"] = True, None
+
+
+def _drop_class_of_another(vit: LoadedViT) -> None:
+    """A class that was chosen of a model with other names: its number means another thing here."""
+    state = st.session_state
+    wish: Wish | None = state.get("target/wish")
+    if wish is None or not state.get("target/by_hand") or wish[0] != "class":
+        return
+    label = state["target/label"]
+    if _label(vit, wish) != label:
+        state.target, state["target/by_hand"] = None, False
+        state["target/lost"] = (
+            f"You chose class {wish[1]}: {plain(label)}; this model has no class of that number and"
+            " name, so the first of this list is explained."
+        )
 
 
 def _follow_link(offered: dict[str, Wish], classes: int) -> None:
@@ -65,6 +83,7 @@ def _follow_link(offered: dict[str, Wish], classes: int) -> None:
         kind, what = named
         note(f"this model has no target {kind} {what} for this picture")
         return
+    state["target/lost"] = None
     # The address names the likeliest class too, which is another one for each picture.
     state.target, state["target/by_hand"] = words, words != next(iter(offered))
 
