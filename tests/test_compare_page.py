@@ -22,6 +22,7 @@ import models
 from attnviz.correspond import best_cell, mutual_matches, similar
 from attnviz.samples import open_sample
 from attnviz.ui import tray
+from attnviz.ui.other_side import OPENED
 
 HERE, THERE = "compare-here", "compare-there"
 
@@ -89,14 +90,33 @@ def test_a_picture_that_the_tray_lets_go_does_not_stay_opened(page, monkeypatch,
     calm(widget(page, "Sample").set_value("cat").run())
     own = f"own/{page.session_state['tray'][0].digest}"
     calm(page.selectbox(key="compare_picture").set_value(own).run())
-    assert page.session_state[tray.OPENED][0] == own
-    open_view(page, "map")  # where it is not drawn
+    assert page.session_state[OPENED][0] == own
     if way == "removed":
         press(page, "remove")
     else:
         monkeypatch.setattr(tray, "MOST", 1)
         upload(page, "next.png", png((40, 30)))
-    assert tray.OPENED not in page.session_state
+    assert page.session_state[OPENED][0] != own
+
+
+def test_the_other_picture_stays_opened_only_where_it_is_shown(page):
+    assert page.session_state[OPENED][0].startswith("sample/")
+    open_view(page, "map")
+    assert OPENED not in page.session_state
+    open_view(page, "compare")
+    assert OPENED in page.session_state and picker(page, THERE)["values"]
+    choose(page, "compare", "query")
+    assert OPENED not in page.session_state
+
+
+def test_a_class_that_the_other_model_calls_otherwise_is_no_target_of_its_own(page):
+    choose(page, "method", "relevance")
+    choose(page, "compare", "model")
+    assert said_there(page) == []  # the same classes, untrained
+    calm(page.selectbox(key="compare_model").set_value("digits").run())
+    (error,) = page.error
+    assert "this model has no class of that number and name" in error.value
+    assert picker(page, HERE)["values"]
 
 
 def test_another_model_untrained_at_first_and_at_the_same_size(page):

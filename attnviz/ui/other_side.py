@@ -19,7 +19,10 @@ from attnviz.ui.resolutions import sides_of
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 from attnviz.ui.state import Picture, sample_picture
-from attnviz.ui.tray import OPENED, tray
+from attnviz.ui.tray import tray
+
+OPENED = "compare/picture"
+"""Under which the session keeps the other picture opened, after its choice."""
 
 KINDS = {
     "picture": "Another picture",
@@ -65,6 +68,8 @@ def choose_other(stage: Stage, kind: str) -> Other:
 
     Raises BadOption where there is none, or the model cannot be run now.
     """
+    if kind != "picture":
+        close_other()
     return _CHOOSE[kind](stage)
 
 
@@ -85,6 +90,11 @@ def _choose_picture(stage: Stage) -> Other:
         (stage.picture_name, offered[chosen]),
         stand,
     )
+
+
+def close_other() -> None:
+    """Opened, a picture takes far more than its file does: it is not to outlive its place."""
+    st.session_state.pop(OPENED, None)
 
 
 _PICTURE_HELP = "A sample, or one of your own from the tray in the sidebar."

@@ -17,6 +17,7 @@ from attnviz.ui.ahead import show_ahead
 from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import choose_look
 from attnviz.ui.model_panel import choose_model
+from attnviz.ui.other_side import close_other
 from attnviz.ui.picture_panel import choose_picture
 from attnviz.ui.run import Run
 from attnviz.ui.same_cell import arrive, say_what_stayed
@@ -52,6 +53,8 @@ def show() -> None:
         look = choose_look()
     said = st.container(key="said")
     view = choose_view()
+    if not view.compares:
+        close_other()
     with show_ahead(picture, view.share, below_widgets=view.chooses_map), said:
         run: Run | None = None
         try:

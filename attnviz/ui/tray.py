@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -23,9 +23,6 @@ BUDGET = 128 * 2**20
 
 THUMB = 96
 """Pixels of a thumbnail's longer side: twice what it takes on a page, for fine screens."""
-
-OPENED = "compare/picture"
-"""Under which the session keeps a picture opened beside the one that is shown, after its choice."""
 
 LONGEST_NAME = 18
 """Letters of a name that stand on a button."""
@@ -65,7 +62,6 @@ def hold(name: str, data: bytes) -> None:
     kept = [*(held for held in tray() if held.digest != digest), new]
     gone = list(_too_many(kept))
     st.session_state.tray = tuple(held for held in kept if held not in gone)
-    _close(gone)
     show_picture(Picture(name, image, digest))
     for held in gone:
         remark(
@@ -106,9 +102,7 @@ def show_held(digest: str) -> None:
 
 def let_go(digest: str) -> None:
     """Keep a picture no longer; where it was shown, the newest other one is, or the last sample."""
-    gone = [held for held in tray() if held.digest == digest]
-    st.session_state.tray = left = tuple(held for held in tray() if held not in gone)
-    _close(gone)
+    st.session_state.tray = left = tuple(held for held in tray() if held.digest != digest)
     shown = picture()
     if shown is None or shown.sample is not None or shown.digest != digest:
         return
@@ -116,13 +110,6 @@ def let_go(digest: str) -> None:
         show_picture(left[-1].open())
     else:
         show_sample(st.session_state.last_sample)
-
-
-def _close(gone: Iterable[Held]) -> None:
-    """Opened, a picture takes far more than its file does: it is not to outlive that."""
-    chosen, _ = st.session_state.get(OPENED, (None, None))
-    if chosen in [f"own/{held.digest}" for held in gone]:
-        del st.session_state[OPENED]
 
 
 def show_tray() -> None:

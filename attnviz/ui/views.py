@@ -50,6 +50,8 @@ class View:
     """Of the width, for the picture that stands there before the model has looked."""
     chooses_map: bool = False
     """Whether one map is chosen above the picture."""
+    compares: bool = False
+    """Whether a second picture may be seen beside it."""
 
 
 def _one_map(stage: Stage) -> None:
@@ -174,12 +176,12 @@ VIEWS: Mapping[str, View] = {
     "stack": View("Stack", _stack),
     "layers": View("Layers", _layers),
     "methods": View("Methods", show_methods),
-    "compare": View("Compare", show_compare, 0.5),
+    "compare": View("Compare", show_compare, 0.5, compares=True),
     "patches": View("Patches", show_patches, 0.5),
     "numbers": View("Head metrics", _heads),
     "mask": View("Mask", _mask, chooses_map=True),
     "trust": View("Trust", _trust, chooses_map=True),
-    "export": View("Export", _export),
+    "export": View("Export", _export, compares=True),
 }
 """Name in the page's address → view, in the order in which they are offered."""
 
