@@ -39,7 +39,7 @@ from attnviz.contract import LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation, estimate, explain, observe
 from attnviz.faithfulness import Faithfulness
-from attnviz.figure import summary_of
+from attnviz.figure import notes_of, summary_of
 from attnviz.film import Film, film
 from attnviz.images import open_image
 from attnviz.images.quiet import hush
@@ -142,9 +142,12 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
     else:
         made.save(output, overwrite=given.overwrite, **drawing)
     kind = kind_of(output, kinds_of(command))
-    summary = made.summary if isinstance(made, Faithfulness) else summary_of(made, kind)
+    if isinstance(made, Faithfulness):
+        summary, notes = made.summary, [*made.notes]
+    else:
+        summary, notes = summary_of(made, kind), notes_of(made, kind, **drawing)
     _say(f"{output}: {summary}; on {choose_device(given.device)}")
-    for note in made.notes:
+    for note in notes:
         _say(f"note: {note}")
     if not isinstance(made, Faithfulness):
         write_sides(made, output, given, drawing)

@@ -287,7 +287,9 @@ def _in_words(method: Method, settled: dict[str, Any], layers: int) -> list[tupl
     words = []
     for name, option in method.options.items():
         value = settled[name]
-        if value is not None and not option.idle(settled):
+        if value is None and option.unset is not None:
+            words.append(option.unset)
+        elif value is not None and not option.idle(settled):
             place = f" (of {layers}, counted from 0)" if option.kind == "layer" else ""
             words.append((name.replace("_", " "), f"{value}{place}"))
     return words

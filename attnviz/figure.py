@@ -16,12 +16,13 @@ from attnviz.errors import unknown
 from attnviz.frames import Frames
 from attnviz.head_maps import HeadMaps
 from attnviz.heatmap import Heatmap
-from attnviz.paper import Paper
+from attnviz.paper import Paper, remarks_on
 from attnviz.plot_export import MetricPlot
 from attnviz.references import METRICS_CITED, bibtex, keys_of
 from attnviz.row import Row
 from attnviz.strip import FilmPaper
 from attnviz.trace import seal_of
+from attnviz.used import EVERY, USED
 from attnviz.venue import COLUMN, PlotPaper
 from attnviz.writing import kind_of
 
@@ -60,6 +61,8 @@ class _Printing:
     """Of the figure, a suffix and its `paper`: what it says, line by line, as LaTeX is to."""
     vain: frozenset[str] = frozenset()
     """Options of its `paper` that change nothing in such a figure."""
+    remarks: Callable[[Any, Any], list[str]] = lambda figure, paper: []
+    """Of the figure and its `paper`: what has to be said of how it is drawn."""
 
 
 def _keys(heats: Iterable[Heatmap]) -> list[str]:
@@ -77,6 +80,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         export.manifest,
         lambda heat: _keys([heat]),
         export.words_of,
+        remarks=remarks_on,
     ),
     Frames: _Printing(
         FilmPaper,
@@ -86,6 +90,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         film_export.manifest,
         lambda film: _keys(film.maps.values()),
         lambda film, kind, paper: strip.words_of(film, paper),
+        remarks=lambda film, paper: strip.remarks_on(film),
     ),
     Row: _Printing(
         Paper,
@@ -93,6 +98,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         plate_export.manifest_of,
         lambda row: _keys(row.heats),
         lambda made, kind, paper: row.words_of(made, paper),
+        remarks=row.remarks_on,
     ),
     HeadMaps: _Printing(
         Paper,
@@ -101,6 +107,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         lambda heads: keys_of(["attention"]),
         lambda heads, kind, paper: head_paper.words_of(heads, paper),
         head_paper.VAIN,
+        head_paper.remarks_on,
     ),
     MetricPlot: _Printing(
         PlotPaper,
@@ -159,6 +166,13 @@ def summary_of(figure: Figure, kind: str) -> str:
     if isinstance(figure, MetricPlot) and kind == plot_export.TABLE:
         return plot_export.table_summary(figure.metrics)
     return figure.summary
+
+
+def notes_of(figure: Figure, kind: str, **options: Any) -> list[str]:
+    """Its warnings; with those on how it is drawn, where a file of that kind has colours."""
+    printing, paper = _printing(figure), paper_of(figure, options)
+    remarks = printing.remarks(figure, paper) if "colormap" in USED.get(kind, EVERY) else []
+    return [*figure.notes, *remarks]
 
 
 def manifest(figure: Figure, **options: Any) -> dict[str, Any]:
@@ -234,6 +248,7 @@ def references(figure: Figure) -> str:
 
 
 SPECIAL = {
+    '"': r"\texttt{\char34}",
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -252,6 +267,11 @@ SPECIAL = {
 """What LaTeX reads otherwise, or its usual font (OT1) prints as another sign."""
 
 
+JOINED = re.compile(r"([-',])(?=\1)")
+"""What LaTeX makes one sign of, with its like after it: a dash of two hyphens."""
+
+
 def escaped(text: str) -> str:
     """A text as LaTeX prints it; what cannot be printed is a blank."""
-    return "".join(SPECIAL.get(sign, sign if sign.isprintable() else " ") for sign in text)
+    signs = (SPECIAL.get(sign, sign if sign.isprintable() else " ") for sign in text)
+    return JOINED.sub(r"\1\\kern0pt", "".join(signs))

@@ -11,7 +11,7 @@ from attnviz.errors import BadOption
 from attnviz.facts import with_colours
 from attnviz.head_maps import HeadMaps
 from attnviz.mosaic import mosaic, scale_of_all, tiles_there
-from attnviz.paper import Paper
+from attnviz.paper import Paper, as_notes
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, printable_facts, printed
 from attnviz.sinks import swallowed_by
@@ -72,7 +72,7 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
     caption: list[str] = []
     if paper.caption:
         facts = printable_facts(maps.facts)[0]
-        caption = [*maps.caption(facts=facts), *_darkened(maps, paper, laid.scale)]
+        caption = [*maps.caption(facts=facts), *as_notes(remarks_on(maps, paper))]
     lines = [line for text in caption for line in wrap(text, (width - 2 * gap) / points)]
     said = wrap(_said(maps, laid.scale, paper.clip), (width - 2 * gap) / points)
     bar_top = gap + step + high + gap
@@ -100,10 +100,13 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
 
 def words_of(maps: HeadMaps, paper: Paper) -> list[str]:
     """All words of the figure, those of its colour bar too."""
+    caption = [*maps.caption(), *as_notes(remarks_on(maps, paper))]
+    return with_colours(caption, _said(maps, _scale_of(maps, paper), paper.clip))
+
+
+def _scale_of(maps: HeadMaps, paper: Paper) -> Scale | None:
     tiles = maps.values[tiles_there(maps.values)]
-    shared = scale_of_all(tiles, paper.scale, clip=paper.clip)
-    caption = [*maps.caption(), *_darkened(maps, paper, shared)]
-    return with_colours(caption, _said(maps, shared, paper.clip))
+    return scale_of_all(tiles, paper.scale, clip=paper.clip)
 
 
 def _marked(count: int, apart: float) -> range:
@@ -111,15 +114,16 @@ def _marked(count: int, apart: float) -> range:
     return range(0, count, max(1, int(np.ceil(EVERY / apart))))
 
 
-def _darkened(maps: HeadMaps, paper: Paper, scale: Scale | None) -> list[str]:
+def remarks_on(maps: HeadMaps, paper: Paper) -> list[str]:
     """Which head's few patches leave next to nothing to see of a scale that all share, if any."""
     there = tiles_there(maps.values)
     tiles = rearrange(maps.values[there], "head row col -> head (row col)")
+    scale = _scale_of(maps, paper)
     if scale is None or isinstance(paper.scale, Scale) or scale.high < tiles.max():
         return []
     return [
-        f"Note: layer {layer}, head {head} sets the scale's upper end; beside it nearly all else is"
-        " dark: a clip, such as 99, or each head's own scale shows the others."
+        f"layer {layer}, head {head} sets the scale's upper end; beside it nearly all else is"
+        " dark: a clip, such as 99, or each head's own scale shows the others"
         for layer, head in (np.argwhere(there)[tile] for tile, _ in swallowed_by(tiles)[:1])
     ]
 

@@ -8,6 +8,7 @@ from einops import rearrange
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.scale import Scale, choose_scale, numbers
+from attnviz.sinks import in_words, swallowed_by
 
 CHANNELS = ("red", "green", "blue")
 """What a patch's three values are drawn as, in their order."""
@@ -57,6 +58,21 @@ def legend(
     ]
     said = f"{heat.unit}, each component from its lowest to its highest value: {'; '.join(parts)}"
     return None, f"{said}{smoothed}"
+
+
+def swallowed(heat: Heatmap, scale: str | Scale = "own", *, clip: float | None = None) -> str:
+    """What to say where a few patches leave nothing to see of a map on such a scale, else nothing.
+
+    What lies above the scale's upper end is drawn as this end, and counts as that.
+    """
+    if heat.in_colour:
+        return ""
+    upper = choose_scale(heat.drawn, scale, clip=clip).high
+    cells = swallowed_by(heat.values.clip(max=upper), heat.filled)
+    way_out = "a clip, such as 99," if clip is None else "a lower clip"
+    if not cells:
+        return ""
+    return f"{in_words(cells)} so much that nothing else is seen; {way_out} shows the others"
 
 
 def value_texts(heat: Heatmap) -> list[str]:

@@ -10,7 +10,7 @@ from attnviz.board import Bar, Board, Panel
 from attnviz.colour import require_alpha, stretched
 from attnviz.facts import Facts, with_colours
 from attnviz.heatmap import Heatmap
-from attnviz.legend import legend
+from attnviz.legend import legend, swallowed
 from attnviz.mass import MassMask, mass_mask, require_mass
 from attnviz.scale import Scale, require_clip
 from attnviz.sheet import printable_facts, printed
@@ -82,7 +82,8 @@ def draw(heat: Heatmap, paper: Paper, *, kind: str, manifest: str) -> bytes:
 
 def texts_of(heat: Heatmap, paper: Paper, facts: Facts | None = None) -> list[str]:
     """What the caption says; `facts` stand for the map's own, where some can't be printed."""
-    return [*heat.caption(paper.alpha, paper.mask(heat), facts=facts), *notes_on([heat])]
+    words = heat.caption(paper.alpha, paper.mask(heat), facts=facts)
+    return [*words, *as_notes(remarks_on(heat, paper))]
 
 
 def words_of(heat: Heatmap, paper: Paper) -> list[str]:
@@ -96,13 +97,21 @@ def bar_of(heat: Heatmap, paper: Paper, **changed: Any) -> Bar:
     return Bar(said=said, scale=scale, values=None if scale is None else heat.drawn)
 
 
-def notes_on(heats: Sequence[Heatmap]) -> list[str]:
-    """What has to be said of how the pictures are drawn."""
-    return [f"Note: {note}." for note in dict.fromkeys(map(_stretch, heats)) if note]
+def remarks_on(heat: Heatmap, paper: Paper) -> list[str]:
+    """What has to be said of how it is drawn; a ready scale was chosen by its numbers."""
+    by_name = isinstance(paper.scale, str)
+    hidden = swallowed(heat, paper.scale, clip=paper.clip) if by_name else ""
+    return [*stretches([heat]), *([hidden] if hidden else [])]
 
 
-def _stretch(heat: Heatmap) -> str:
-    return stretched(heat.image.size)
+def stretches(heats: Sequence[Heatmap]) -> list[str]:
+    """What has to be said of pictures that are drawn in another shape, each once."""
+    return [note for note in dict.fromkeys(stretched(heat.image.size) for heat in heats) if note]
+
+
+def as_notes(remarks: Sequence[str]) -> list[str]:
+    """Remarks as a caption's lines."""
+    return [f"Note: {remark}." for remark in remarks]
 
 
 def _board(heat: Heatmap, paper: Paper) -> Board:

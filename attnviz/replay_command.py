@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from attnviz.carried import MOST, carried
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption, BadWeights
 from attnviz.facts import called
-from attnviz.figure import KINDS, Figure, kinds_of, render
+from attnviz.figure import KINDS, Figure, kinds_of, notes_of, render, summary_of
 from attnviz.images import open_image
 from attnviz.remake import drawing_of, read_manifest, remake_each, require_versions
 from attnviz.trace import weights_sum
@@ -87,9 +88,10 @@ def replay_command(arguments: Sequence[str]) -> None:
         checks.append((given.manifest, itself, {ZIP: content}))
     *_, same = [_is_same(*check, nearly=given.nearly) for check in checks]
     write_whole(target, content, overwrite=given.overwrite)
-    words = figures[0].summary if len(figures) == 1 else f"{len(figures)} figures"
+    words = summary_of(figures[0], kind) if len(figures) == 1 else f"{len(figures)} figures"
     print(f"{target}: {words}{_than_then(checks[-1][1]['kind'], kind, same)}")
-    for note in dict.fromkeys(note for figure in figures for note in figure.notes):
+    notes = (notes_of(figure, kind, **drawing) for figure, drawing in drawn)
+    for note in dict.fromkeys(chain.from_iterable(notes)):
         print(f"note: {note}")
 
 

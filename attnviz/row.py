@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from attnviz.apart import by_place, differing, of_one_picture, says, telling, told_apart, varies
 from attnviz.board import Bar, Board, Panel, columns_for
 from attnviz.errors import BadOption
-from attnviz.facts import CHOSEN, USUAL, Facts, called, in_name, said, with_colours, with_notes
+from attnviz.facts import Facts, called, said, with_colours, with_notes
 from attnviz.fonts import FONT
 from attnviz.heatmap import Heatmap, shared_scale
-from attnviz.legend import legend
+from attnviz.legend import legend, swallowed
 from attnviz.mass import MassMask
-from attnviz.paper import ORIGINAL, Paper, notes_on
+from attnviz.paper import ORIGINAL, Paper, as_notes, stretches
 from attnviz.scale import Scale, choose_scale
 from attnviz.sheet import printable_facts, printed
 from attnviz.venue import TALLEST
-
-TOLD = ("method", "model", "picture", *CHOSEN)
-"""Facts that tell maps apart where they differ; any other does where none of these do."""
-
-NAMED = 2
-"""Facts that make a name at most; captions tell the others."""
-
-ITSELF = ("method", "model", "picture", "query", "target")
-"""Facts whose values stand in a name by themselves."""
 
 UNPRINTED = "its name is in letters that no font here prints"
 """Noted of a map that is called by its place instead."""
@@ -49,7 +42,10 @@ class Row:
         given: Any = self.names
         if isinstance(given, str) or not all(isinstance(name, str) for name in given):
             raise BadOption(f"Names of maps are texts, one for each map; {given!r} came.")
-        names = tuple(map(called, self.names)) or _told_apart(self.heats)
+        twice = [name for name, times in Counter(given).items() if times > 1]
+        if twice:
+            raise BadOption(f"Names tell maps apart; {', '.join(map(repr, twice))} came twice.")
+        names = tuple(map(called, self.names)) or told_apart(self.heats)
         if len(names) != len(self.heats):
             raise BadOption(
                 f"Each map has one name; {len(names)} names came for {len(self.heats)} maps."
@@ -68,20 +64,26 @@ class Row:
 
         Weights are told where another map is of a model of the same name with others.
         """
-        every = [_telling(heat) for heat in self.heats]
-        differ = _differing(every)
-        words = []
+        every = [telling(heat) for heat in self.heats]
+        differ = differing(every)
+        words = [] if "picture" in differ or self._of_one_picture else ["of different pictures"]
         for name, heat, each in zip(self.names, self.heats, every, strict=True):
-            left = [(of, each[of]) for of in differ if of in each and not _says(name, of, each[of])]
-            left = [fact for fact in left if fact in heat.facts or _varies(fact[0], every)]
+            left = [(of, each[of]) for of in differ if of in each and not says(name, of, each[of])]
+            left = [fact for fact in left if fact in heat.facts or varies(fact[0], every)]
             title, *rest = said(heat.title, tuple(left))
             own = [title] if ("method", title) in left else []
             own += rest
             like = [other for other in every if other.get("model") == each.get("model")]
-            if _varies("weights", like):
+            if varies("weights", like):
                 own += [f"{of}: {value}" for of, value in left if of == "weights"]
             words += [f"{name}: {', '.join(own)}"] if own else []
         return tuple(words)
+
+    @property
+    def _of_one_picture(self) -> bool:
+        """Or of several that their names number."""
+        numbered = tuple(by_place(number, self.heats) for number in range(len(self.heats)))
+        return self.names == numbered or of_one_picture(self.heats)
 
     @property
     def title(self) -> str:
@@ -113,66 +115,6 @@ class Row:
         return f"{self.beside}: {words}" if self.beside else words
 
 
-def _varies(name: str, every: Sequence[Mapping[str, str]]) -> bool:
-    """Whether two maps have this fact and differ in it; what is usual goes without saying else."""
-    return len({each[name] for each in every if name in each}) > 1
-
-
-def _told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
-    """The facts in which maps differ, or their places where they differ in none.
-
-    Facts that all have come first; those that some have, as a head where others have the mean of
-    all heads, are named where these do not do. So are those that are not in `TOLD`, as an option of
-    one method.
-    """
-    every = [_telling(heat) for heat in heats]
-    differ = [name for name in _differing(every) if name != "weights"]  # which are no short name
-    for pool in ([name for name in TOLD if name in differ], differ):
-        for enough in (all, any):
-            telling = [name for name in pool if enough(name in each for each in every)][:NAMED]
-            names = [
-                ", ".join(short(name, each[name]) for name in telling if name in each)
-                for each in every
-            ]
-            if len(set(names)) == len(names) and all(names):
-                return tuple(map(called, names))
-    return tuple(_by_place(number, heats) for number in range(len(heats)))
-
-
-def _differing(every: Sequence[dict[str, str]]) -> list[str]:
-    """The names of facts in which maps differ, those of `TOLD` first."""
-    known = dict.fromkeys([*TOLD, *(name for each in every for name in each)])
-    return [name for name in known if len({each.get(name) for each in every}) > 1]
-
-
-def _telling(heat: Heatmap) -> dict[str, str]:
-    """A map's facts and its method; what a query looks at is its direction unless one is told."""
-    facts = dict(heat.facts) | {"method": heat.title}
-    return {"direction": USUAL["direction"], **facts} if "query" in facts else facts
-
-
-def _by_place(number: int, heats: Sequence[Heatmap]) -> str:
-    """What a map without a name is called: alone by its title, else by a number.
-
-    Letters are the panels', of which the picture may be one.
-    """
-    if len(heats) == 1:
-        return called(heats[0].title)
-    pictures = any(heat.image != heats[0].image for heat in heats)
-    return f"{'picture' if pictures else 'map'} {number + 1}"
-
-
-def short(name: str, value: str) -> str:
-    """A fact as a panel's name says it: a query, a target or a model by itself."""
-    return value if name in ITSELF else in_name(name, value)
-
-
-def _says(called_so: str, name: str, value: str) -> bool:
-    """Whether a panel's name has that fact whole: of a layer, also how many there are."""
-    told = short(name, value)
-    return value in told and f", {told}, " in f", {called_so}, "
-
-
 def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
     """The row as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside.
 
@@ -194,9 +136,11 @@ def printable_row(row: Row) -> tuple[Row, list[str]]:
         left, found = printable_facts((("name", name), *heat.facts))
         fonts += [font for font in found if font not in fonts]
         can = ("name", name) in left
-        names.append(name if can else _by_place(number, row.heats))
+        names.append(name if can else by_place(number, row.heats))
         notes = heat.notes if can else (*heat.notes, UNPRINTED)
         heats.append(replace(heat, facts=left[1:] if can else left, notes=notes))
+    if len(set(names)) < len(names):  # one is called as the place of another is
+        names = [by_place(number, row.heats) for number in range(len(names))]
     return replace(row, heats=tuple(heats), names=tuple(names)), fonts
 
 
@@ -262,7 +206,23 @@ def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
     """The caption's lines: what is told of all maps, of each, how they are drawn, each warning."""
     masks = [paper.mask(heat) for heat in row.heats]
     drawn = [f"opacity {paper.alpha:g}", *_outlined(row.names, masks)]
-    return [*with_notes([*told, *row.apart, *drawn], row.notes), *notes_on(row.heats)]
+    notes = as_notes(remarks_on(row, paper))
+    return [*with_notes([*told, *row.apart, *drawn], row.notes), *notes]
+
+
+def remarks_on(row: Row, paper: Paper) -> list[str]:
+    """What has to be said of how the maps are drawn, as `paper.remarks_on` of one."""
+    shared = common_scale(row, paper)
+    scale, clip = (paper.scale, paper.clip) if shared is None else (shared, None)
+    hidden = (
+        []
+        if isinstance(paper.scale, Scale)
+        else [
+            (name, swallowed(heat, scale, clip=clip))
+            for name, heat in zip(row.names, row.heats, strict=True)
+        ]
+    )
+    return [*stretches(row.heats), *(f"{name}: {words}" for name, words in hidden if words)]
 
 
 def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[Scale | None, str]:

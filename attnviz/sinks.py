@@ -6,7 +6,7 @@ and a map that they swallow shows nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ FEW = 0.01
 """At most this share of the patches (but always one) are few."""
 FAINT = 0.2
 """What is below this share of the largest value is hardly seen beside it."""
+NAMED = 3
+"""So many patches are named in a sentence; more are counted."""
 
 
 @dataclass(frozen=True)
@@ -156,3 +158,11 @@ def swallowed_by(
         return ()
     cells = [(int(row), int(col)) for row, col in seen]
     return tuple(sorted(cells, key=lambda cell: -exact[cell]))
+
+
+def in_words(cells: Sequence[tuple[int, int]]) -> str:
+    """Patches as the subject of a sentence, with their verb: they hold so much of a map."""
+    named = "; ".join(f"row {row}, column {col}" for row, col in cells[:NAMED])
+    more = f"; and {len(cells) - NAMED} more" if len(cells) > NAMED else ""
+    noun, verb = ("patch", "holds") if len(cells) == 1 else ("patches", "hold")
+    return f"{len(cells)} {noun} ({named}{more}) {verb}"

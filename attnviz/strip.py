@@ -11,7 +11,7 @@ from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
 from attnviz.facts import Facts, with_colours
 from attnviz.frames import Frames
-from attnviz.paper import ORIGINAL, notes_on
+from attnviz.paper import ORIGINAL, as_notes, stretches
 from attnviz.scale import Scale, require_clip, within
 from attnviz.shapes import as_whole
 from attnviz.sheet import printable_facts, printed
@@ -109,7 +109,12 @@ def words_of(frames: Frames, paper: FilmPaper) -> list[str]:
 
 def _texts(frames: Frames, paper: FilmPaper, facts: Facts | None = None) -> list[str]:
     """The caption, with `facts` for the film's own where some of those can't be printed."""
-    return [*frames.caption(paper.alpha, facts=facts), *notes_on([*frames.maps.values()])]
+    return [*frames.caption(paper.alpha, facts=facts), *as_notes(remarks_on(frames))]
+
+
+def remarks_on(frames: Frames) -> list[str]:
+    """What has to be said of how its pictures are drawn."""
+    return stretches([*frames.maps.values()])
 
 
 def _board(frames: Frames, paper: FilmPaper) -> Board:

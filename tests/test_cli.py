@@ -57,6 +57,15 @@ def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method
         assert np.array_equal(saved["values"], attnviz.explain(obs, method, **asked).values)
 
 
+@pytest.mark.parametrize(("name", "says"), [("a.png", True), ("a.zip", True), ("a.npz", False)])
+def test_a_swallowed_map_is_said_where_it_is_drawn(
+    picture, tmp_path, capsys, monkeypatch, name, says
+):
+    monkeypatch.setattr("attnviz.paper.swallowed", lambda heat, scale, clip: f"one, {clip}")
+    assert main([str(picture), "-o", str(tmp_path / name), *TINY]) == 0
+    assert ("note: one, None\n" in capsys.readouterr().out) == says
+
+
 def test_a_figure_without_words_says_them_in_its_metadata(picture, tmp_path):
     bare, worded = tmp_path / "bare.png", tmp_path / "worded.png"
     assert main([str(picture), "-o", str(worded), *TINY]) == 0

@@ -151,11 +151,13 @@ def test_value_weighted_attention_is_the_length_of_what_is_added(case, query, ke
         lengths = gradient_twin.value_weighted(twin.maps[layer], twin.values[layer], projection)
         heat = attnviz.explain(records[keep], "value_weighted", query=query, layer=layer)
         close(heat, row_of(lengths, query, prefix), prefix)
+        assert "heads: all, added" in heat.caption(0.5)[0]
         alone = gradient_twin.value_weighted(
             twin.maps[layer][1:2], twin.values[layer][1:2], projection[:, 8:16]
         )
         heat = attnviz.explain(records[keep], "value_weighted", query=query, layer=layer, head=1)
         close(heat, row_of(alone, query, prefix), prefix)
+        assert heat.fact("heads") is None
 
 
 def test_similarity_is_the_cosine_of_last_features(case):

@@ -94,6 +94,13 @@ def test_the_head_metrics_are_a_table(tmp_path, capsys):
     assert main(["plate", DIGIT[0], "--model", "digits", "--show", "metrics", "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert "heads.csv: Every metric of every head; " in said and "dot" not in said
+    plot, anew = str(tmp_path / "plot.svg"), tmp_path / "anew.csv"
+    assert main(["plate", DIGIT[0], "--model", "digits", "--show", "metrics", "-o", plot]) == 0
+    assert "each dot a head" in capsys.readouterr().out
+    assert main(["replay", plot, DIGIT[0], "-o", str(anew)]) == 0
+    said = capsys.readouterr().out
+    assert "anew.csv: Every metric of every head; " in said and "dot" not in said
+    assert anew.read_bytes() == out.read_bytes()
     lines = [*csv.DictReader(out.read_text().splitlines())]
     assert {"layer", "head", "entropy", "distance"} < lines[0].keys()
     assert main(["plate", DIGIT[0], "--model", "digits", "--show", "heads", "-o", str(tmp_path / "a.csv")]) == 0  # fmt: skip

@@ -22,7 +22,7 @@ from attnviz.__main__ import main
 from attnviz.colour import overlay
 from attnviz.errors import BadOption, UnknownName
 from attnviz.export import render
-from attnviz.figure import escaped, keys, latex, options_of, paper_of, references
+from attnviz.figure import escaped, keys, latex, notes_of, options_of, paper_of, references
 from attnviz.figure import render as printed
 from attnviz.film_export import render_film
 from attnviz.head_maps import head_maps
@@ -252,6 +252,36 @@ def test_the_head_that_leaves_a_shared_scale_s_grid_dark_is_named(options, brigh
     assert "Note" not in svg_text(render_plate(made, ".svg", caption=False, **options))
 
 
+LONE = "1 patch (row 4, column 7) holds so much that nothing else is seen"
+
+
+@pytest.mark.parametrize(
+    ("options", "second", "says"),
+    [
+        ({}, 3.0, f"{LONE}; a clip, such as 99, shows the others"),
+        ({"scale": "zero", "colormap": "viridis"}, 3.0, f"{LONE}; a clip, such as 99, shows the others"),
+        ({}, 41.0, ""),  # of 200 patches, 3 have more than a fifth of the largest, 200
+        ({"clip": 98.0}, 3.0, ""),  # the end is 2 there, and all that is above is drawn as this
+        ({"clip": 99.99}, 3.0, f"{LONE}; a lower clip shows the others"),  # it is 196.1
+        ({"scale": Scale(0.0, 200.0, "mine")}, 3.0, ""),
+    ],
+)  # fmt: skip
+def test_a_map_that_one_patch_swallows_says_so_on_paper(options, second, says):
+    """200 in one of 10 · 20 patches, 1 to 2 elsewhere, and a value of choice in two."""
+    values = np.linspace(1, 2, 200).reshape(10, 20)
+    values[4, 7], values[0, :2] = 200.0, second
+    one = heat(values, facts=())
+    for made, name in ((one, ""), (Row((one, heat()), ("one", "two")), "one: ")):
+        text = " ".join(svg_text(printed(made, ".svg", width_mm=183.0, **options)).split())
+        note = f"{name}{says}"
+        assert ("holds so much" in text) == ("holds so much" in latex(made, "a.pdf", **options)) == bool(says)  # fmt: skip
+        assert (f"Note: {note}." in text) == bool(says)
+        assert notes_of(made, ".pdf", **options) == ([note] if says else [])
+        assert notes_of(made, ".npz") == []
+    shared = notes_of(Row((one, heat(values / 2, facts=()))), ".png", scale="shared")
+    assert len(shared) == (2 if second == 3 else 0)
+
+
 @pytest.mark.parametrize("names", [(1, 2), ("one", None), "ab"])
 def test_names_of_maps_are_texts(names):
     with pytest.raises(BadOption, match="Names of maps are texts, one for each map"):
@@ -410,6 +440,9 @@ def test_latex_is_a_figure_with_a_caption():
     )
     assert escaped("<a|b>`?`") == (
         r"\textless{}a\textbar{}b\textgreater{}\textasciigrave{}?\textasciigrave{}"
+    )
+    assert escaped("\"a--b\"---c-d, e''") == (
+        r"\texttt{\char34}a-\kern0pt-b\texttt{\char34}-\kern0pt-\kern0pt-c-d, e'\kern0pt'"
     )
 
 
@@ -574,6 +607,31 @@ def test_a_name_takes_the_font_that_has_its_letters(monkeypatch, number):
     )  # fmt: skip
     made()
     assert taken == ["DejaVu Sans", "Other"]
+
+
+def test_equal_names_are_refused():
+    with pytest.raises(BadOption, match=r"^Names tell maps apart; 'cat' came twice\.$"):
+        attnviz.beside([heat(), heat(), heat()], ["cat", "dog", "cat"])
+
+
+def test_a_map_called_by_its_place_takes_no_other_map_s_name(monkeypatch):
+    monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
+    made = Row((heat(), heat()), ("map 2", "原图"))
+    assert row_module.printable_row(made)[0].names == ("map 1", "map 2")
+
+
+def test_maps_of_different_pictures_without_names_say_that_they_are():
+    one, layer = heat(facts=(("layer", "1"),)), (("layer", "2"),)
+    other = replace(one, image=Image.new("RGB", (30, 20)), facts=layer)
+    assert Row((one, other)).apart == ("of different pictures",)
+    assert "; of different pictures; opacity" in latex(Row((one, other)), "a.pdf")
+    same = replace(one, image=one.image.copy(), facts=layer)
+    assert Row((one, same)).apart == ()
+    assert Row((one.named("a.jpg"), other.named("b.jpg"))).names == (
+        "a.jpg, layer 1",
+        "b.jpg, layer 2",
+    )
+    assert Row((one.named("a.jpg"), other.named("b.jpg"))).apart == ()
 
 
 def test_long_names_end_in_dots_and_odd_bytes_are_escaped():

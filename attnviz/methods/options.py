@@ -28,6 +28,8 @@ class Option:
     """A fraction that must stay under 1."""
     idle: Callable[[Mapping[str, Any]], bool] = lambda settled: False
     """Whether the option has no effect beside the others' values."""
+    unset: tuple[str, str] | None = None
+    """The fact that is told instead where it is left out."""
     vain: str = ""
     """Of one that may be idle whatever its own value is: when, in the command line's words."""
 

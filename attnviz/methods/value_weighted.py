@@ -64,6 +64,11 @@ METHOD = Method(
     requires=require_matrix,
     options={
         "layer": LAYER,
-        "head": Option(None, "head", "which head, counted from 0; all of them, added, if left out"),
+        "head": Option(
+            None,
+            "head",
+            "which head, counted from 0; all of them, added, if left out",
+            unset=("heads", "all, added"),
+        ),
     },
 )

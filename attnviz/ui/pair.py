@@ -8,6 +8,7 @@ from typing import cast
 
 import streamlit as st
 
+from attnviz.apart import short
 from attnviz.errors import BadOption
 from attnviz.explain import Explanation
 from attnviz.facts import CHOSEN
@@ -16,7 +17,6 @@ from attnviz.methods import METHODS
 from attnviz.methods.options import settle
 from attnviz.plates import Beside, beside
 from attnviz.record import AttentionRecord
-from attnviz.row import short
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.look_panel import Look
@@ -106,7 +106,7 @@ def printed(pair: Pair) -> tuple[Beside, Scale | None]:
     ]
     scale = pair.scale_of(heats)
     say_differences((pair.first, second), heats)
-    return beside(heats, names), scale
+    return beside(heats, names if len({*names}) == len(names) else ()), scale
 
 
 def _telling(heat: Explanation, facts: Sequence[str]) -> list[str]:

@@ -8,11 +8,8 @@ import streamlit as st
 
 from attnviz.heatmap import Heatmap
 from attnviz.methods import METHODS
-from attnviz.sinks import own_cells, swallowed_by
+from attnviz.sinks import in_words, own_cells, swallowed_by
 from attnviz.ui.method_panel import Ask
-
-NAMED = 3
-"""So many patches are named; more are counted."""
 
 Cell = tuple[int, int]
 
@@ -62,12 +59,9 @@ def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
 
 
 def _leave_out(sinks: tuple[Cell, ...], later: int | None) -> list[Cell]:
-    named = "; ".join(f"row {row}, column {col}" for row, col in sinks[:NAMED])
-    more = f"; and {len(sinks) - NAMED} more" if len(sinks) > NAMED else ""
-    noun, verb = ("patch", "holds") if len(sinks) == 1 else ("patches", "hold")
     begin = "" if later is None else f" Or let it begin at layer {later}: then it has none."
     st.caption(
-        f":material/warning: {len(sinks)} {noun} ({named}{more}) {verb} so much that nothing else "
+        f":material/warning: {in_words(sinks)} so much that nothing else "
         "is seen. Pick another query: where the same patches stand out again, they are a *sink*, "
         "which collects attention whatever the picture shows there; where others do, the head "
         f"looks at little else. Leave them out of the colours, or ask by another method.{begin} "
