@@ -18,11 +18,8 @@ from attnviz.sinks import swallowed_by
 from attnviz.typeset import text_width, wrap
 from attnviz.venue import TALLEST
 
-REFUSED = ("interpolation", "mass", "original")
-"""Options of a map over a picture, which the grid has none of."""
-
-VAIN = frozenset({*REFUSED, "alpha", "letters"})
-"""With those that change nothing, as there is one panel and no picture below it."""
+VAIN = frozenset({"interpolation", "mass", "original", "alpha", "letters"})
+"""Options of maps over pictures: the grid is one panel, and no picture is below it."""
 
 EVERY = 9.0
 """Points that the numbers of two neighbours are apart, at least."""
@@ -35,7 +32,7 @@ def draw_heads(maps: HeadMaps, paper: Paper, *, kind: str, manifest: str) -> byt
     that are of a map over a picture.
     """
     usual = Paper()
-    for name in REFUSED:
+    for name in sorted(VAIN):
         if getattr(paper, name) != getattr(usual, name):
             raise BadOption(f"The grid of heads has no {name}: leave it out.")
     fonts = printable_facts(maps.facts)[1]

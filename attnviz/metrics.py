@@ -40,7 +40,7 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = {
     "distance": Metric(
-        "Mean attention distance, prefix dropped",
+        "Mean attention distance, patches only",
         "input pixels",
         "Σ over patches k of A[q, k] · distance(q, k) between the patches' centres. What goes to"
         " prefix tokens counts as no distance at all: weights are not renormalised. Dosovitskiy et"

@@ -11,7 +11,7 @@ from attnviz.errors import BadOption
 from attnviz.methods import METHODS
 from attnviz.methods.options import Option
 from attnviz.used import flag_of
-from attnviz.writing import OF_ONE_MAP, kind_of
+from attnviz.writing import MASK, OF_ONE_MAP, kind_of
 
 
 def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any]:
@@ -45,6 +45,13 @@ def asked_of(given: argparse.Namespace, methods: Sequence[str]) -> dict[str, Any
     if len(methods) == 1 and METHODS[methods[0]].in_colour(settled):
         _refuse_scales(given, methods[0])
         _refuse_single_values(given, methods[0])
+    elif len(methods) == 1 and METHODS[methods[0]].centred:
+        _refuse_mass(given, methods[0])
+    if given.query is not None and not any(METHODS[method].asks for method in methods):
+        raise BadOption(
+            f"--method {', '.join(methods)} is of the whole picture, the same for every query:"
+            " leave --query out."
+        )
     return asked
 
 
@@ -83,13 +90,28 @@ def _refuse_single_values(given: argparse.Namespace, method: str) -> None:
             f"--mass outlines what holds most of one value a patch, and --method {method} has"
             " three: leave it out."
         )
-    as_given = getattr(given, "figures", None)
-    kind = f".{as_given}" if as_given else kind_of(given.output, OF_ONE_MAP)
+    kind = _kind(given)
     if kind in OF_ONE_MAP:
         raise BadOption(
             f"A {kind} file is of one value a patch, and --method {method} has three: choose"
             " another kind of file, or another method."
         )
+
+
+def _refuse_mass(given: argparse.Namespace, method: str) -> None:
+    """A mask and an outline are of what a map holds, and a mean's deviations are no such thing."""
+    for what, came in (("--mass", getattr(given, "mass", None)), (MASK, _kind(given) == MASK)):
+        if came is not None and came is not False:
+            raise BadOption(
+                f"{what} is of values of at least 0, and those of --method {method} lie on both"
+                " sides of 0: leave it out, or choose another method."
+            )
+
+
+def _kind(given: argparse.Namespace) -> str:
+    """What is written, of a batch each figure."""
+    figures = getattr(given, "figures", None)
+    return f".{figures}" if figures else kind_of(given.output, OF_ONE_MAP)
 
 
 def _require_target(given: argparse.Namespace, methods: Sequence[str]) -> None:

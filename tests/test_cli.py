@@ -328,17 +328,27 @@ def test_help_names_every_method_option_and_an_example():
     assert json.dumps(run.stderr) == '""'
 
 
-def test_a_target_is_asked_for_where_a_method_needs_one(tmp_path, capsys):
-    out = str(tmp_path / "map.png")
+def test_what_a_method_has_no_use_for_is_said_before_all_else(tmp_path, capsys, monkeypatch):
+    for name in ("attnviz.__main__.open_image", "attnviz.batch_command.pictures_in"):
+        monkeypatch.setattr(name, lambda *_, **__: pytest.fail("known before a picture is opened"))
+    out, signed = str(tmp_path / "map.png"), "of values of at least 0"
+    pca = ["--method", "pca", "--component", "0"]
     cases = [
         (["--method", "relevance"], "give one, as --target predicted"),
         (["--method", "legrad", "--target", "1", "--similar-to", "cls"], "give one of them"),
         (["--method", "rollout", "--target", "1"], "has no use for a target"),
-    ]
-    for arguments, said in cases:
-        assert main([PICTURE, "-o", out, *arguments]) == 2
-        error = capsys.readouterr().err
-        assert said in error and error.count("\n") == 1
+        (["--method", "pca", "--query", "1,2"], "--method pca is of the whole picture, the same for every query: leave --query out"),
+        (["--method", "legrad", "--target", "1", "--query", "cls"], "leave --query out"),
+        ([*pca, "--mass", "0.5"], f"--mass is {signed}"),
+        ([*pca, "-o", str(tmp_path / "a.mask.png")], f".mask.png is {signed}"),
+    ]  # fmt: skip
+    batch = [(["--as", "mask.png", *pca], f".mask.png is {signed}"), cases[3]]
+    for command, every in (([], cases), (["batch"], batch)):
+        for arguments, said in every:
+            assert main([*command, PICTURE, "-o", out, *arguments]) == 2
+            error = capsys.readouterr().err
+            assert said in error and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -409,7 +409,7 @@ def test_a_plot_has_units_a_caption_and_a_legend() -> None:
     text = svg_text(render_depth(made, "distance", ".svg"))
     for words in (
         "Network depth (layer)",
-        "Mean attention distance, prefix dropped",
+        "Mean attention distance, patches only",
         "(input pixels)",
         "one head",
         "mean over heads",

@@ -225,7 +225,7 @@ def test_the_result_says_where_it_comes_from_and_cannot_be_changed():
     record = replace(measured([uniform(7)], ("cls",), (2, 3)), random=True, weights="none")
     found = head_metrics(record).named("cat.jpg")
     said, note = found.caption("distance")
-    assert said.startswith("Mean attention distance, prefix dropped; each dot a head")
+    assert said.startswith("Mean attention distance, patches only; each dot a head")
     assert (
         "picture: cat.jpg; model: by hand; input: 48 × 32 pixels, enlarged from 3 × 2; grid: 2 rows × 3 columns of patches"
         in said

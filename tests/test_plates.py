@@ -282,6 +282,14 @@ def test_a_map_that_one_patch_swallows_says_so_on_paper(options, second, says):
     assert len(shared) == (2 if second == 3 else 0)
 
 
+@pytest.mark.parametrize("option", [{"alpha": 0.7}, {"letters": True}, {"mass": 0.5}])
+def test_a_grid_of_heads_refuses_what_it_has_not(tmp_path, option):
+    (name,) = option
+    with pytest.raises(BadOption, match=f"The grid of heads has no {name}: leave it out"):
+        attnviz.heads(small_record()).save(tmp_path / "a.svg", **option)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("names", [(1, 2), ("one", None), "ab"])
 def test_names_of_maps_are_texts(names):
     with pytest.raises(BadOption, match="Names of maps are texts, one for each map"):

@@ -59,6 +59,8 @@ class Method:
     that is added to every layer's A."""
     signed: bool = False
     """Whether values below zero mean the opposite of values above."""
+    centred: bool = False
+    """Whether every map is of deviations from a mean: then some values are below zero."""
     in_colour: Callable[[Mapping[str, Any]], bool] = _never
     """Whether, with these options, a token has three values: its red, green and blue."""
     remarks: Callable[[AttentionRecord, Tensor], Facts] = _nothing

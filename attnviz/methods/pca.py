@@ -121,6 +121,7 @@ METHOD = Method(
     },
     asks=False,
     signed=True,
+    centred=True,
     in_colour=lambda settled: settled["component"] is None,
     remarks=explained,
 )
