@@ -15,7 +15,7 @@ from attnviz.paper import ORIGINAL, as_notes, stretches
 from attnviz.scale import Scale, require_clip, within
 from attnviz.shapes import as_whole
 from attnviz.sheet import printable_facts, printed
-from attnviz.typeset import wrap
+from attnviz.typeset import TIED, wrap
 from attnviz.venue import PAGE, TALLEST, check_flags, check_size, width_of
 
 
@@ -153,7 +153,13 @@ def _labels(frames: Frames, scales: list[Scale], *, own: bool) -> list[list[str]
     """What stands above each map: its layer, and its scale's ends where they are its own."""
     names = [[frames.label(layer)] for layer in frames.maps]
     every = zip(names, scales, frames.maps.values(), strict=True)
-    return [[*name, scale.reach_over(heat.drawn)] for name, scale, heat in every] if own else names
+    if not own:
+        return names
+    # A range that takes two lines breaks before its "to".
+    return [
+        [*name, scale.reach_over(heat.drawn).replace(" to ", f" to{TIED}")]
+        for name, scale, heat in every
+    ]
 
 
 def _bar_scale(scales: list[Scale]) -> Scale:

@@ -10,6 +10,9 @@ from attnviz.fonts import FONT, families
 TYPE = 6.0
 """Size of all text, in points; journals ask for 5 to 7."""
 
+TIED = "\u00a0"
+"""A blank at which no line breaks."""
+
 
 def text_width(text: str) -> float:
     """How wide a line of text is printed, in points."""
@@ -19,10 +22,15 @@ def text_width(text: str) -> float:
 
 
 def wrap(text: str, room: float) -> list[str]:
-    """Break a text into lines of at most `room` points: between words, else inside one."""
+    """Break a text into lines of at most `room` points: between words, else inside one.
+
+    A `TIED` blank is printed as a blank, and is no place between words.
+    """
     lines: list[str] = []
     line = ""
-    for word in clean(text).split():
+    for word in TIED.join(map(clean, text.split(TIED))).split(" "):
+        if not word:
+            continue
         joined = f"{line} {word}" if line else word
         if text_width(joined) <= room:
             line = joined
@@ -33,7 +41,7 @@ def wrap(text: str, room: float) -> list[str]:
             lines.append(word[:fits])
             word = word[fits:]
         line = word
-    return [*lines, line] if line else lines
+    return [each.replace(TIED, " ") for each in (*lines, line) if each]
 
 
 def _fitting(word: str, room: float) -> int:

@@ -48,6 +48,14 @@ def frames(**changes) -> Frames:
     return Frames(**{"maps": maps, "layers": 4, "left_out": {2: "the class token does not ask there"}, **changes})  # fmt: skip
 
 
+def test_a_range_above_a_narrow_map_breaks_before_its_end():
+    first = replace(frames().maps[0], values=np.float32([[2.76e-10, 0.001, 0.00892]]))
+    text = render_film(Frames(dict.fromkeys(range(3), first), 3), ".svg", width_mm=50.0, columns=3)
+    lines = [node.text for node in ElementTree.fromstring(text).iter() if "}text" in node.tag]
+    at = lines.index("layer 0")
+    assert lines[at + 1 : at + 3] == ["2.76e-10", "to 0.00892"]
+
+
 def swin():
     """4 layers: two of 1 head on 16 × 16 cells, two of 4 heads on 8 × 8."""
     module = timm.models.swin_transformer.SwinTransformer(
