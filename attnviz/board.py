@@ -24,6 +24,7 @@ from attnviz.mass import MassMask
 from attnviz.scale import Scale
 from attnviz.sheet import BAR, GAP, LINE, Sheet, fit
 from attnviz.typeset import text_width, wrap
+from attnviz.venue import COLUMN
 
 SHARES = {"png": 0.9, "svg": 0.75, "pdf": 1.0}
 """Of the bytes for photographs, by kind: an SVG writes them as letters, a PNG every dot's row."""
@@ -205,7 +206,7 @@ class _Layout:
         if heat is not None and board.interpolation != "nearest":  # no finer than the photograph
             picture = overlay(heat, size=size, interpolation=board.interpolation, **colours)
             heat = None
-        budget = SHARES[kind] * budget_of(len(board.panels))
+        budget = SHARES[kind] * budget_of(len(board.panels), board.width_mm / COLUMN)
         under = light(picture, size, budget=budget, spread=dots)
         if heat is not None and dots:
             under = overlay(_over(heat, under), **colours)

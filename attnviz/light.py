@@ -7,7 +7,7 @@ from io import BytesIO
 from PIL import Image
 
 BUDGET = 200_000
-"""Bytes that one panel's photograph may take: with letters and a map it stays under 300 kB."""
+"""Bytes that one panel's photograph may take in a column: the file stays under 300 kB."""
 
 STEPS = ((1, 8), (1, 6), (2, 8), (2, 6), (3, 6), (4, 6), (5, 6), (6, 6), (8, 6), (12, 6))
 """(printed dots a pixel, bits a colour), finest first; at 450 dpi, 2 are 225 pixels an inch."""
@@ -19,9 +19,14 @@ BAND, EVERY = 16, 128
 """Rows that are weighed, of how many."""
 
 
-def budget_of(panels: int) -> float:
-    """Bytes for each photograph of so many: beside others half of `BUDGET`, at most 3 in all."""
-    return BUDGET if panels == 1 else min(BUDGET / 2, 3 * BUDGET / panels)
+def budget_of(panels: int, columns: float = 1.0) -> float:
+    """Bytes for each photograph of so many: beside others half of `BUDGET`, at most 3 in all.
+
+    One alone that is wider than a column has as many more as its area is larger.
+    """
+    if panels == 1:
+        return BUDGET * max(1.0, columns) ** 2
+    return min(BUDGET / 2, 3 * BUDGET / panels)
 
 
 def light(

@@ -189,3 +189,5 @@ def test_a_venue_that_is_none_or_contradicted_is_refused():
 )
 def test_photographs_of_many_panels_share_what_a_file_has_room_for(panels, each):
     assert budget_of(panels) == each
+    assert budget_of(panels, 0.5) == each
+    assert budget_of(panels, 2.0) == (800_000 if panels == 1 else each)  # four columns' area
