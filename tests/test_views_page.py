@@ -13,7 +13,8 @@ from scipy.stats import spearmanr
 import attnviz
 from attnviz.errors import BadOption
 from attnviz.methods import METHODS
-from attnviz.ui import methods_panel
+from attnviz.metrics import METRICS
+from attnviz.ui import heads_panel, methods_panel
 from attnviz.ui.methods_panel import FIRST
 from attnviz.ui.ranking import OFFERED
 from attnviz.ui.views import VIEWS
@@ -192,6 +193,27 @@ def test_every_kind_of_figure_is_previewed_as_its_file(page, monkeypatch, kind):
     assert "\\includegraphics[width=82.55mm]" in texts(page) or any(
         "includegraphics[width=82.55mm]" in each.value for each in page.code
     )
+
+
+def test_only_figures_that_have_a_query_ask_for_one(page):
+    open_view(page, "export")
+    for kind, asks in (("heads", True), ("numbers", False), ("layers", True)):
+        page.session_state["export_what"] = kind
+        calm(page.run())
+        labels = {each.label for each in page.get("button_group")}
+        assert ("Who asks" in labels) == asks
+
+
+def test_every_metric_is_told_in_plain_words_and_its_formula_in_the_help(page):
+    assert heads_panel.PLAIN.keys() == METRICS.keys()
+    open_view(page, "numbers")
+    for name, words, formula in (
+        ("entropy", "0 is all on one token", "log A[q, k]"),
+        ("to_cls", "gives to this token", "each row sums to 1"),
+    ):
+        calm(page.selectbox(key="metric").set_value(name).run())
+        (caption,) = [each for each in page.caption if "Each dot is one head." in each.value]
+        assert words in caption.value and formula in caption.proto.help
 
 
 def test_a_figure_of_nothing_is_asked_for_again(page):

@@ -23,7 +23,7 @@ NARROWEST, WIDEST, USUAL_WIDTH = 50, 400, 89
 """In millimetres."""
 
 VENUE_WORDS = {
-    FREE: "Free",
+    FREE: "Any width",
     "column": "One column",
     "page": "Two columns",
     "neurips": "NeurIPS",
@@ -54,7 +54,12 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
         words = st.toggle("Caption in the file", True, key="export_words", persist_state="session")
         options = {**drawing, "width_mm": width, "dpi": dpi, "caption": words}
         if "letters" in options_of(type(figure)):
-            options["letters"] = st.toggle("Letters", key="export_letters", persist_state="session")
+            options["letters"] = st.toggle(
+                "Letters",
+                key="export_letters",
+                persist_state="session",
+                help="a, b, … at the parts of the figure, for the text to refer to.",
+            )
         if "original" in options_of(type(figure)):
             options["original"] = st.toggle(
                 "The picture beside it", key="export_original", persist_state="session"

@@ -15,6 +15,26 @@ IN_WORDS = (
     "without a place in the picture. Every number is the mean over all patches as queries."
 )
 
+PLAIN = {
+    "distance": "How far a head looks: a small number is near the patch that asks, a large one"
+    " across the picture. What it gives to tokens without a place counts as no distance.",
+    "distance_renormalised": "How far a head looks, by what it gives to patches alone: a small"
+    " number is near the patch that asks, a large one across the picture.",
+    "entropy": "How widely a head spreads its attention: 0 is all on one token, a large number is"
+    " evenly on many.",
+    "relative_entropy": "How widely a head spreads its attention: 0 is all on one token, 1 is"
+    " evenly on all that there are.",
+    "to_prefix": "The share of its attention that a head gives to tokens without a place in the"
+    " picture, such as the class token.",
+    "agreement": "How alike a layer's heads are: 1 where a head looks where the others do, 0 where"
+    " it looks only where no other does.",
+}
+"""What each metric tells, for who does not read formulas."""
+
+OF_ONE = (
+    "The share of its attention that a head gives to this token, which has no place in the picture."
+)
+
 SINKS = 12
 """So many sinks are listed."""
 
@@ -32,7 +52,10 @@ def show_heads(metrics: HeadMetrics) -> None:
         key="metric",
         persist_state="session",
     )
-    st.caption(f"{metrics.describe(name).description} {IN_WORDS}")
+    st.caption(
+        f"{PLAIN.get(name, OF_ONE)} Each dot is one head.",
+        help=f"{metrics.describe(name).description} {IN_WORDS}",
+    )
     st.plotly_chart(
         figures.depth_figure(metrics, name, caption=False),
         theme=None,

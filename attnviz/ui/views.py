@@ -121,7 +121,7 @@ def _show_figure(stage: Stage, kind: str) -> None:
                 return
             show_figure(stage, row, options_for(row, drawing_of_plate(stage.look, kind, scale)))
     else:
-        with stage.beside_picture(PICTURE_SHARE):
+        with stage.beside_picture(PICTURE_SHARE, named=kind != "numbers"):  # these are of all
             try:
                 figure = plate_of(stage, kind)
             except BadOption as error:

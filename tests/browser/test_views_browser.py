@@ -62,6 +62,17 @@ def wordless(page):
     )
 
 
+COVERED = """() => [...document.querySelectorAll('.stDataFrame')].flatMap(table => {
+  const place = table.closest('.stElementContainer'), above = place.previousElementSibling;
+  const bar = place.querySelector('[data-testid=stElementToolbar]');
+  const shown = above && bar && bar.checkVisibility({ opacityProperty: true });
+  const overlap = shown
+    ? above.getBoundingClientRect().bottom - bar.getBoundingClientRect().top : 0;
+  return overlap > 1 ? [above.innerText.slice(0, 80)] : [];
+})"""
+"""What stands below the buttons of a table, which float above it."""
+
+
 @pytest.mark.parametrize("window", ["desktop", "phone"])
 def test_every_view_opens_nothing_sticks_out_and_every_picture_has_words(visit, window):
     page = visit(query=SMALL, **(PHONE if window == "phone" else {}))
@@ -75,6 +86,7 @@ def test_every_view_opens_nothing_sticks_out_and_every_picture_has_words(visit, 
         expect(error).to_have_count(0)
         assert page.get_by_test_id("stMain").evaluate("e => e.scrollWidth") <= width, name
         assert wordless(page) == [], name
+        assert page.evaluate(COVERED) == [], name
         keep(page, f"{window}-{name}")
 
 
