@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -88,3 +89,9 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"skipped where every test is required: {report.longrepr}"
     return report
+
+
+def pytest_collection_finish():
+    """All that was imported, a million objects, is not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()

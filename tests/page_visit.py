@@ -62,6 +62,8 @@ def stand_ins(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return replace(vit, name=name, random=not pretrained)
 
     patch.setattr(models, "load", load)
+    # All that the tests have imported is kept out already (see conftest): half of a visit's time.
+    patch.setattr(cache, "keep_out_of_sweeps", lambda: None)
     st.cache_resource.clear()
     yield names
     st.cache_resource.clear()

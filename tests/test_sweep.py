@@ -19,7 +19,7 @@ class Part:
 @pytest.fixture(autouse=True)
 def as_before():
     yield
-    gc.unfreeze()
+    gc.freeze()
 
 
 def test_a_loaded_model_is_out_of_the_sweeps():

@@ -109,7 +109,10 @@ class Settings:
     checkpoints: Path | None = field(
         default=None,
         metadata=_says(
-            _folder, "none", "a folder of safetensors files that visitors may load into models"
+            _folder,
+            "none",
+            "a folder of safetensors files that visitors may load into models; a link names the"
+            " file by its path in there",
         ),
     )
     downloads: bool = field(
