@@ -142,6 +142,18 @@ def _asked(shown: Mapping[str, Any]) -> tuple[str, Query, dict[str, Any]]:
     return shown["method"], _query(shown["query"]), dict(shown["options"])
 
 
+def _way_out(origin: Mapping[str, Any]) -> str:
+    """What to do where the weights that were loaded are others."""
+    if origin["checkpoint"] is not None:
+        return "Give them as --checkpoint FILE."
+    others = (
+        "What is published under that name has changed since"
+        if origin["seed"] is None
+        else "Random ones of that seed come out otherwise here"
+    )
+    return f"{others}: ask for the figure anew on the command line."
+
+
 def _key(shown: Mapping[str, Any]) -> str:
     """What maps of one record have in common."""
     return json.dumps([shown["from"], shown["picture"]["sha256"]], sort_keys=True)
@@ -187,7 +199,7 @@ class _Maker:
             if weights_sum(vit.module) != origin["weights_sha256"]:
                 raise BadOption(
                     f"The weights of {origin['model']} are not those of the figure: it was made"
-                    f" with: {origin['weights']} Give them as --checkpoint FILE."
+                    f" with: {origin['weights']} {_way_out(origin)}"
                 )
             self.models[key] = vit
         return self.models[key]

@@ -561,6 +561,34 @@ def test_only_a_zip_as_it_was_is_the_same(folder, tmp_path, capsys):
         assert capsys.readouterr().out.endswith("; not the same bytes as then\n")
 
 
+def of_a_hub(said):
+    weights(said)
+    said["again"]["maps"][0]["from"]["seed"] = None
+
+
+def of_a_file(said):
+    weights(said)
+    said["again"]["maps"][0]["from"] |= {"seed": None, "checkpoint": "mine.safetensors"}
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "says"),
+    [
+        (weights, False, "Random ones of that seed come out otherwise here: ask for the figure anew"),
+        (of_a_hub, False, "What is published under that name has changed since: ask for the figure anew"),
+        (of_a_file, True, "Give them as --checkpoint FILE."),
+    ],
+)  # fmt: skip
+def test_the_way_out_of_other_weights_is_one_that_replay_takes(folder, tmp_path, capsys, monkeypatch, change, given, says):  # fmt: skip
+    tiny = models.load("vit_tiny_patch16_224", pretrained=False, image_size=(64, 96))
+    monkeypatch.setattr(models, "load", lambda *args, **more: tiny)
+    name = edited(folder, f"way-{change.__name__}.json", change, sealed=True)
+    file = ["--checkpoint", "any.safetensors"] if given else []
+    assert replayed(folder, tmp_path / "a.pdf", *file, manifest=name) == 2
+    said = capsys.readouterr().err
+    assert says in said and ("--checkpoint" in said) == given
+
+
 def test_weights_that_no_map_has_are_refused(folder, tmp_path, capsys):
     out = tmp_path / "again.pdf"
     assert replayed(folder, out, "--checkpoint", "nowhere.safetensors") == 2 and not out.exists()
