@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from PIL import Image
+
 from attnviz.facts import CHOSEN, USUAL, called, in_name
 from attnviz.heatmap import Heatmap
 
@@ -35,12 +37,12 @@ def told_apart(heats: Sequence[Heatmap]) -> tuple[str, ...]:
         for enough in (all, any):
             chosen = [name for name in pool if enough(name in each for each in every)][:NAMED]
             names = [
-                ", ".join(short(name, each[name]) for name in chosen if name in each)
+                called(", ".join(short(name, each[name]) for name in chosen if name in each))
                 for each in every
             ]
             if len(set(names)) == len(names) and all(names):
-                return tuple(map(called, names))
-    return tuple(by_place(number, heats) for number in range(len(heats)))
+                return tuple(names)
+    return by_place(heats)
 
 
 def differing(every: Sequence[dict[str, str]]) -> list[str]:
@@ -55,20 +57,25 @@ def telling(heat: Heatmap) -> dict[str, str]:
     return {"direction": USUAL["direction"], **facts} if "query" in facts else facts
 
 
-def by_place(number: int, heats: Sequence[Heatmap]) -> str:
-    """What a map without a name is called: alone by its title, else by a number.
+def by_place(heats: Sequence[Heatmap]) -> tuple[str, ...]:
+    """What maps without names are called: one alone by its title, else by numbers.
 
-    Letters are the panels', of which the picture may be one.
+    Each is a picture's where no two are of the same. Letters are the panels', of which the picture
+    may be one.
     """
     if len(heats) == 1:
-        return called(heats[0].title)
-    return f"{'map' if of_one_picture(heats) else 'picture'} {number + 1}"
+        return (called(heats[0].title),)
+    what = "picture" if pictures_of(heats) == len(heats) else "map"
+    return tuple(f"{what} {number}" for number in range(1, len(heats) + 1))
 
 
-def of_one_picture(heats: Sequence[Heatmap]) -> bool:
-    """Whether all maps are of the same pixels."""
-    first = heats[0].image
-    return all(heat.image is first or heat.image == first for heat in heats)
+def pictures_of(heats: Sequence[Heatmap]) -> int:
+    """Of how many pictures the maps are, told by their pixels."""
+    found: list[Image.Image] = []
+    for heat in heats:
+        if heat.image not in found:
+            found.append(heat.image)
+    return len(found)
 
 
 def short(name: str, value: str) -> str:

@@ -12,7 +12,7 @@ from attnviz import head_maps, plate_export
 from attnviz.errors import BadOption
 from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
-from attnviz.row import Row
+from attnviz.row import Row, texts
 from attnviz.tokens import Query
 from attnviz.venue import WIDE
 
@@ -54,9 +54,7 @@ def beside(heats: Iterable[Heatmap], names: Sequence[str] = ()) -> Beside:
     for heat in every:
         if not isinstance(heat, Heatmap):
             raise BadOption(f"Maps that explain gave are put in a row; {type(heat).__name__} came.")
-    if isinstance(names, str) or not isinstance(names, Sequence):  # a set has no order
-        raise BadOption(f"Names of maps are texts, one for each map; {names!r} came.")
-    return Beside(every, tuple(names))
+    return Beside(every, texts(names))
 
 
 def heads(record: AttentionRecord, *, query: Query | None = None) -> HeadGrid:

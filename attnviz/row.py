@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.apart import by_place, differing, of_one_picture, says, telling, told_apart, varies
+from attnviz.apart import by_place, differing, pictures_of, says, telling, told_apart, varies
 from attnviz.board import Bar, Board, Panel, columns_for
 from attnviz.errors import BadOption
 from attnviz.facts import Facts, called, said, with_colours, with_notes
@@ -39,13 +39,10 @@ class Row:
         object.__setattr__(self, "heats", tuple(self.heats))
         if not self.heats:
             raise BadOption("A row needs at least one map; none came.")
-        given: Any = self.names
-        if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-            raise BadOption(f"Names of maps are texts, one for each map; {given!r} came.")
-        twice = [name for name, times in Counter(given).items() if times > 1]
+        names = texts(self.names) or told_apart(self.heats)
+        twice = [name for name, times in Counter(names).items() if times > 1]
         if twice:
             raise BadOption(f"Names tell maps apart; {', '.join(map(repr, twice))} came twice.")
-        names = tuple(map(called, self.names)) or told_apart(self.heats)
         if len(names) != len(self.heats):
             raise BadOption(
                 f"Each map has one name; {len(names)} names came for {len(self.heats)} maps."
@@ -66,7 +63,7 @@ class Row:
         """
         every = [telling(heat) for heat in self.heats]
         differ = differing(every)
-        words = [] if "picture" in differ or self._of_one_picture else ["of different pictures"]
+        words = [] if "picture" in differ or self._pictures_told else ["of different pictures"]
         for name, heat, each in zip(self.names, self.heats, every, strict=True):
             left = [(of, each[of]) for of in differ if of in each and not says(name, of, each[of])]
             left = [fact for fact in left if fact in heat.facts or varies(fact[0], every)]
@@ -80,10 +77,10 @@ class Row:
         return tuple(words)
 
     @property
-    def _of_one_picture(self) -> bool:
-        """Or of several that their names number."""
-        numbered = tuple(by_place(number, self.heats) for number in range(len(self.heats)))
-        return self.names == numbered or of_one_picture(self.heats)
+    def _pictures_told(self) -> bool:
+        """Whether all maps are of one picture, or each of one that its name numbers."""
+        count = pictures_of(self.heats)
+        return count == 1 or (count == len(self.heats) and self.names == by_place(self.heats))
 
     @property
     def title(self) -> str:
@@ -115,6 +112,14 @@ class Row:
         return f"{self.beside}: {words}" if self.beside else words
 
 
+def texts(names: object) -> tuple[str, ...]:
+    """Names as any file takes them, in their order; BadOption for what are none."""
+    listed = names if isinstance(names, Sequence) and not isinstance(names, str) else (None,)
+    if not all(isinstance(name, str) for name in listed):  # a set has no order
+        raise BadOption(f"Names of maps are texts, one for each map; {names!r} came.")
+    return tuple(map(called, listed))
+
+
 def draw_row(row: Row, paper: Paper, *, kind: str, manifest: str) -> bytes:
     """The row as a file of that kind: `"png"`, `"svg"` or `"pdf"`, with the manifest inside.
 
@@ -131,16 +136,16 @@ def printable_row(row: Row) -> tuple[Row, list[str]]:
 
     A map whose name none can print is called by its place, and a note says so.
     """
-    names, heats, fonts = [], [], [FONT]
-    for number, (name, heat) in enumerate(zip(row.names, row.heats, strict=True)):
+    names, heats, fonts, places = [], [], [FONT], by_place(row.heats)
+    for name, place, heat in zip(row.names, places, row.heats, strict=True):
         left, found = printable_facts((("name", name), *heat.facts))
         fonts += [font for font in found if font not in fonts]
         can = ("name", name) in left
-        names.append(name if can else by_place(number, row.heats))
+        names.append(name if can else place)
         notes = heat.notes if can else (*heat.notes, UNPRINTED)
         heats.append(replace(heat, facts=left[1:] if can else left, notes=notes))
     if len(set(names)) < len(names):  # one is called as the place of another is
-        names = [by_place(number, row.heats) for number in range(len(names))]
+        names = [*places]
     return replace(row, heats=tuple(heats), names=tuple(names)), fonts
 
 

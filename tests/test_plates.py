@@ -565,7 +565,7 @@ def test_a_scale_that_no_grid_of_heads_has_is_refused_before_the_picture_is_read
 # --- names in any letters ------------------------------------------------------------------------
 
 
-def test_a_name_that_no_font_prints_is_said_and_its_map_has_a_letter(monkeypatch):
+def test_a_name_that_no_font_prints_is_said_and_its_map_has_a_number(monkeypatch):
     monkeypatch.setattr("attnviz.fonts._font_with", lambda letters: "")
     shown = [heat().named("原图.jpg"), heat(np.array(CELLS) * 2).named("b.jpg")]
     made = Row(tuple(shown), ("原图", "model two"))
@@ -620,6 +620,31 @@ def test_a_name_takes_the_font_that_has_its_letters(monkeypatch, number):
 def test_equal_names_are_refused():
     with pytest.raises(BadOption, match=r"^Names tell maps apart; 'cat' came twice\.$"):
         attnviz.beside([heat(), heat(), heat()], ["cat", "dog", "cat"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("a" * 254 + "bc", "a" * 254 + "de", "a" * 254 + "…"),
+        (b"\xff".decode(errors="surrogateescape"), r"\udcff", r"\udcff"),
+    ],
+)
+def test_names_that_become_equal_in_a_file_are_refused(one, other, both):
+    with pytest.raises(BadOption) as caught:
+        attnviz.beside([heat(), heat()], [one, other])
+    assert str(caught.value) == f"Names tell maps apart; {both!r} came twice."
+    unnamed = [heat(title=name) for name in (one, other)]
+    assert Row(tuple(unnamed)).names == ("map 1", "map 2")
+
+
+def test_maps_of_two_of_three_pictures_are_numbered_as_maps_and_said_to_be_of_several():
+    one, turned = heat(), heat().image.rotate(180)
+    mixed = Row((one, one, replace(one, image=turned)))
+    assert mixed.names == ("map 1", "map 2", "map 3")
+    assert mixed.apart == ("of different pictures",)
+    called_so = Row(mixed.heats, ("picture 1", "picture 2", "picture 3"))
+    assert called_so.apart == ("of different pictures",)
+    assert Row((one, replace(one, image=turned))).apart == ()
 
 
 def test_a_map_called_by_its_place_takes_no_other_map_s_name(monkeypatch):
