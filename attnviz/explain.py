@@ -26,6 +26,7 @@ from attnviz.methods.options import settle
 from attnviz.methods.values import Estimate, Values
 from attnviz.record import AttentionRecord
 from attnviz.record_file import Observed
+from attnviz.sinks import own_cells
 from attnviz.target import Similarity, Target, require_target
 from attnviz.tokens import Query, TokenLayout
 from attnviz.trace import origin_of, picture_sum, plain_query
@@ -174,6 +175,8 @@ def explain(
         notes.append("the gradient is zero: nothing that this model attends to changes the target")
     if not values.any():
         notes.append(f"{unit} is zero everywhere, so nothing stands out")
+    cell = None if isinstance(query, str) or not chosen.asks else geometry.key_of(query)
+    grid = geometry.keys.grid
     on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")
     heat = Explanation(
         values=on_grid.float().cpu().numpy(),
@@ -182,7 +185,8 @@ def explain(
         facts=_facts(record, chosen, named, settled, geometry, chosen.remarks(record, values)),
         image=record.image,
         box=_within(record.view.box, geometry.place),
-        query_cell=(None if isinstance(query, str) or not chosen.asks else geometry.key_of(query)),
+        query_cell=cell,
+        itself=own_cells(cell, grid, settled.get("pool")) if chosen.keeps_itself(settled) else (),
         notes=tuple(notes),
         blank=_blank(geometry, tokens) if "layer" in settled else None,
         share_of_all=chosen.is_share(settled) and all(each.is_share for each in record.layers),

@@ -90,7 +90,7 @@ _PRINTING: Mapping[type[Any], _Printing] = {
         film_export.manifest,
         lambda film: _keys(film.maps.values()),
         lambda film, kind, paper: strip.words_of(film, paper),
-        remarks=lambda film, paper: strip.remarks_on(film),
+        remarks=strip.remarks_on,
     ),
     Row: _Printing(
         Paper,

@@ -99,9 +99,9 @@ class Frames:
             for note in heat.notes:
                 warned.setdefault(note, []).append(layer)
         return (
-            *(f"{_layers(of)} left out: {reason}" for reason, of in why.items()),
+            *(f"{layers_of(of)} left out: {reason}" for reason, of in why.items()),
             *(
-                note if len(of) == len(self.maps) else f"{_layers(of)}: {note}"
+                note if len(of) == len(self.maps) else f"{layers_of(of)}: {note}"
                 for note, of in warned.items()
             ),
         )
@@ -150,7 +150,8 @@ def runs(layers: Iterable[int]) -> str:
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else f"{run[0]}" for run in found)
 
 
-def _layers(numbers: list[int]) -> str:
+def layers_of(numbers: list[int]) -> str:
+    """Layers by their numbers, in words."""
     return f"layer{'s' if len(numbers) > 1 else ''} {runs(numbers)}"
 
 

@@ -118,9 +118,10 @@ def remarks_on(maps: HeadMaps, paper: Paper) -> list[str]:
     scale = _scale_of(maps, paper)
     if scale is None or isinstance(paper.scale, Scale) or scale.high < tiles.max():
         return []
+    way_out = "a clip, such as 99," if paper.clip is None else "a lower clip"
     return [
         f"layer {layer}, head {head} sets the scale's upper end; beside it nearly all else is"
-        " dark: a clip, such as 99, or each head's own scale shows the others"
+        f" dark: {way_out} or each head's own scale shows the others"
         for layer, head in (np.argwhere(there)[tile] for tile, _ in swallowed_by(tiles)[:1])
     ]
 

@@ -44,6 +44,8 @@ class Heatmap:
     """Warnings that belong on the figure."""
     query_cell: tuple[int, int] | None = None
     """The (row, col) of the patch that was asked about, outlined on figures."""
+    itself: tuple[tuple[int, int], ...] = ()
+    """The (row, col) of what the query keeps by itself, its own cell first: no sink is there."""
     share_of_all: bool = False
     """Whether the values of all tokens, those without a place included, sum to 1."""
     blank: Bool[np.ndarray, "row col"] | None = None

@@ -63,16 +63,27 @@ def legend(
 def swallowed(heat: Heatmap, scale: str | Scale = "own", *, clip: float | None = None) -> str:
     """What to say where a few patches leave nothing to see of a map on such a scale, else nothing.
 
-    What lies above the scale's upper end is drawn as this end, and counts as that.
+    What lies above the scale's upper end is drawn as this end, and counts as that. What the query
+    keeps by itself is told from sinks. `clip` is what was given, of a ready scale too.
     """
     if heat.in_colour:
         return ""
-    upper = choose_scale(heat.drawn, scale, clip=clip).high
-    cells = swallowed_by(heat.values.clip(max=upper), heat.filled)
+    chosen = scale if isinstance(scale, Scale) else choose_scale(heat.drawn, scale, clip=clip)
+    values = heat.values.clip(max=chosen.high)
+    who = []
+    if set(heat.itself) & set(swallowed_by(values, heat.filled)):
+        (row, col), *others = heat.itself
+        pooled = f" and the {len(others)} pooled with it" if others else ""
+        who.append(f"the query itself (row {row}, column {col}{pooled}) keeps")
+    if sinks := swallowed_by(values, heat.filled, itself=heat.itself):
+        who.append(in_words(sinks))
+    return f"{', and '.join(who)} {nothing_else(clip)}" if who else ""
+
+
+def nothing_else(clip: float | None) -> str:
+    """What a few patches do that swallow a map, and the way out of it."""
     way_out = "a clip, such as 99," if clip is None else "a lower clip"
-    if not cells:
-        return ""
-    return f"{in_words(cells)} so much that nothing else is seen; {way_out} shows the others"
+    return f"so much that nothing else is seen; {way_out} shows the others"
 
 
 def value_texts(heat: Heatmap) -> list[str]:

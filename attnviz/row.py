@@ -217,17 +217,14 @@ def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
 
 def remarks_on(row: Row, paper: Paper) -> list[str]:
     """What has to be said of how the maps are drawn, as `paper.remarks_on` of one."""
-    shared = common_scale(row, paper)
-    scale, clip = (paper.scale, paper.clip) if shared is None else (shared, None)
-    hidden = (
-        []
-        if isinstance(paper.scale, Scale)
-        else [
-            (name, swallowed(heat, scale, clip=clip))
-            for name, heat in zip(row.names, row.heats, strict=True)
-        ]
-    )
-    return [*stretches(row.heats), *(f"{name}: {words}" for name, words in hidden if words)]
+    told = stretches(row.heats)
+    if isinstance(paper.scale, Scale):  # it was chosen by its numbers
+        return told
+    scale = common_scale(row, paper) or paper.scale
+    for name, heat in zip(row.names, row.heats, strict=True):
+        words = swallowed(heat, scale, clip=paper.clip)
+        told += [f"{name}: {words}"] if words else []
+    return told
 
 
 def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[Scale | None, str]:

@@ -10,7 +10,8 @@ from attnviz.board import Bar, Board, Panel, columns_for
 from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
 from attnviz.facts import Facts, with_colours
-from attnviz.frames import Frames
+from attnviz.frames import Frames, layers_of
+from attnviz.legend import nothing_else, swallowed
 from attnviz.paper import ORIGINAL, as_notes, stretches
 from attnviz.scale import Scale, require_clip, within
 from attnviz.shapes import as_whole
@@ -109,12 +110,19 @@ def words_of(frames: Frames, paper: FilmPaper) -> list[str]:
 
 def _texts(frames: Frames, paper: FilmPaper, facts: Facts | None = None) -> list[str]:
     """The caption, with `facts` for the film's own where some of those can't be printed."""
-    return [*frames.caption(paper.alpha, facts=facts), *as_notes(remarks_on(frames))]
+    return [*frames.caption(paper.alpha, facts=facts), *as_notes(remarks_on(frames, paper))]
 
 
-def remarks_on(frames: Frames) -> list[str]:
-    """What has to be said of how its pictures are drawn."""
-    return stretches([*frames.maps.values()])
+def remarks_on(frames: Frames, paper: FilmPaper) -> list[str]:
+    """What has to be said of how its maps are drawn, as `paper.remarks_on` of one."""
+    told = stretches([*frames.maps.values()])
+    if isinstance(paper.scale, Scale):  # it was chosen by its numbers
+        return told
+    scales = zip(frames.maps.items(), frames.scales(paper.scale, clip=paper.clip), strict=True)
+    hidden = [layer for (layer, heat), scale in scales if swallowed(heat, scale, clip=paper.clip)]
+    if hidden:
+        told.append(f"{layers_of(hidden)}: a few patches hold {nothing_else(paper.clip)}")
+    return told
 
 
 def _board(frames: Frames, paper: FilmPaper) -> Board:

@@ -163,12 +163,14 @@ def test_blank_cells_and_the_query_s_own_are_left_out_of_what_is_measured():
     # A window of 4 cells among 400, two of which hold 60 % of it; and one cell beside 399 faint ones.
     values = np.zeros((20, 20), np.float32)
     values[:2, :2] = [[0.2, 0.2], [0.2, 0.4]]
-    window = SimpleNamespace(values=values, filled=values > 0, in_colour=False)
-    assert _measures(window, ())["area"] == 2 / 4
+    window = SimpleNamespace(values=values, filled=values > 0, in_colour=False, itself=())
+    assert _measures(window)["area"] == 2 / 4
     alone = np.full((20, 20), 1e-4, np.float32)
     alone[3, 3] = 1
-    heat = SimpleNamespace(values=alone, filled=np.ones((20, 20), bool), in_colour=False)
-    assert _measures(heat, ())["swallowed"] and not _measures(heat, ((3, 3),))["swallowed"]
+    heat = SimpleNamespace(values=alone, filled=np.ones((20, 20), bool), in_colour=False, itself=())
+    assert _measures(heat)["swallowed"]
+    heat.itself = ((3, 3),)
+    assert not _measures(heat)["swallowed"]
 
 
 def test_a_map_with_signs_and_one_in_colour_and_one_of_a_target(photos, tmp_path):

@@ -23,12 +23,13 @@ from attnviz import animation, sheet, strip
 from attnviz.board import columns_for
 from attnviz.colour import overlay, paletted
 from attnviz.errors import BadOption, UnknownName
+from attnviz.figure import latex, notes_of
 from attnviz.film import FILMED, Film
 from attnviz.film_export import FILM_KINDS, film_stem, render_film
 from attnviz.frames import Frames, runs
 from attnviz.scale import Scale
 from attnviz.strip import FilmPaper
-from tests.test_export import heat
+from tests.test_export import heat, svg_text
 from tests.test_methods import random_maps, record_of
 
 CELLS = [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[5.0, 5.0, 6.0], [7.0, 9.0, 20.0]], [[1.0] * 3] * 2]
@@ -54,6 +55,28 @@ def test_a_range_above_a_narrow_map_breaks_before_its_end():
     lines = [node.text for node in ElementTree.fromstring(text).iter() if "}text" in node.tag]
     at = lines.index("layer 0")
     assert lines[at + 1 : at + 3] == ["2.76e-10", "to 0.00892"]
+
+
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        ({}, "a clip, such as 99,"),
+        ({"scale": "shared", "clip": 99.99}, "a lower clip"),
+        ({"clip": 98.0}, ""),  # all that is above 2 is drawn as that
+        ({"scale": Scale(0.0, 200.0, "mine")}, ""),
+    ],
+)
+def test_a_film_says_in_which_layers_few_patches_leave_nothing_else_to_see(options, way_out):
+    """200 in one of 10 · 20 patches and 1 to 2 elsewhere, in layers 0 and 3."""
+    level = np.linspace(1, 2, 200).reshape(10, 20)
+    peak = level.copy()
+    peak[4, 7] = 200.0
+    made = Frames({0: heat(peak), 1: heat(level), 2: heat(level), 3: heat(peak)}, 4)
+    note = f"layers 0, 3: a few patches hold so much that nothing else is seen; {way_out} shows the others"  # fmt: skip
+    assert notes_of(made, ".pdf", **options) == ([note] if way_out else [])
+    assert notes_of(made, ".npz") == []
+    text = " ".join(svg_text(render_film(made, ".svg", **options)).split())
+    assert ("nothing else is seen" in text) == ("nothing else is seen" in latex(made, "a.pdf", **options)) == bool(way_out)  # fmt: skip
 
 
 def swin():

@@ -234,6 +234,7 @@ def test_heads_on_their_own_scales_say_where_these_are_cut(clip):
         ({"scale": "shared"}, 2, True),  # with the largest 3 of 300 patches: a hundredth
         ({"scale": "shared"}, 3, False),
         ({"scale": "shared", "clip": 99.0}, 2, False),
+        ({"scale": "shared", "clip": 100.0}, 2, True),
         ({"scale": Scale(0.0, 0.5, "mine")}, 2, False),
         ({}, 2, False),
     ],
@@ -248,6 +249,7 @@ def test_the_head_that_leaves_a_shared_scale_s_grid_dark_is_named(options, brigh
     text = svg_text(render_plate(made, ".svg", **options))
     assert ("Note: layer 1, head 0 sets the scale's upper end" in text) == says
     assert ("layer 1, head 0 sets the scale's upper end" in latex(made, "a.pdf", **options)) == says
+    assert ("dark: a lower clip or" in " ".join(text.split())) == ("clip" in options and says)
     assert ("Note" in text) == says
     assert "Note" not in svg_text(render_plate(made, ".svg", caption=False, **options))
 
@@ -278,8 +280,35 @@ def test_a_map_that_one_patch_swallows_says_so_on_paper(options, second, says):
         assert (f"Note: {note}." in text) == bool(says)
         assert notes_of(made, ".pdf", **options) == ([note] if says else [])
         assert notes_of(made, ".npz") == []
-    shared = notes_of(Row((one, heat(values / 2, facts=()))), ".png", scale="shared")
-    assert len(shared) == (2 if second == 3 else 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [({}, "a clip, such as 99,"), ({"clip": 99.99}, "a lower clip")],  # it is 196 of both
+)
+def test_of_a_shared_scale_too_it_is_a_lower_clip_that_helps_where_there_is_one(options, way_out):
+    values = np.linspace(1, 2, 200).reshape(10, 20)
+    values[4, 7] = 200.0
+    made = Row((heat(values), heat(values / 2)), ("one", "two"))
+    words = [f"{name}: {LONE}; {way_out} shows the others" for name in ("one", "two")]
+    assert notes_of(made, ".png", scale="shared", **options) == words
+
+
+@pytest.mark.parametrize(
+    ("itself", "own", "sink", "who"),
+    [
+        (((4, 7),), 200.0, 1.0, "the query itself (row 4, column 7) keeps"),
+        (((4, 7), (4, 8)), 200.0, 1.0, "the query itself (row 4, column 7 and the 1 pooled with it) keeps"),
+        (((4, 7),), 2e4, 200.0, "the query itself (row 4, column 7) keeps, and 1 patch (row 0, column 3) holds"),
+        (((4, 7),), 1.0, 200.0, "1 patch (row 0, column 3) holds"),
+        (((4, 7),), 1.0, 1.0, ""),
+    ],
+)  # fmt: skip
+def test_what_the_query_keeps_is_told_from_sinks_on_paper(itself, own, sink, who):
+    values = np.linspace(1, 2, 200).reshape(10, 20)
+    values[4, 7], values[0, 3] = own, sink
+    words = f"{who} so much that nothing else is seen; a clip, such as 99, shows the others"
+    assert notes_of(heat(values, itself=itself), ".pdf") == ([words] if who else [])
 
 
 @pytest.mark.parametrize("option", [{"alpha": 0.7}, {"letters": True}, {"mass": 0.5}])

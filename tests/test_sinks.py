@@ -157,6 +157,20 @@ def test_methods_that_add_the_identity_say_so(name):
         assert not METHODS[name].keeps_itself({**settled, "residual": 0.0})
 
 
+@pytest.mark.parametrize(
+    ("method", "query", "options", "itself"),
+    [
+        ("rollout", (1, 2), {}, ((1, 2),)),
+        ("rollout", (1, 2), {"residual": 0.0}, ()),
+        ("rollout", "cls", {}, ()),
+        ("attention", (1, 2), {}, ()),
+    ],
+)
+def test_a_map_says_which_cells_the_query_keeps_by_itself(method, query, options, itself):
+    record = record_of(random_maps(2, 2, 7), ("cls",), (2, 3))
+    assert attnviz.explain(record, method, query=query, **options).itself == itself
+
+
 def test_the_rollout_of_dinov2_is_swallowed_and_its_last_layer_is_not():
     """Of the first layer's doing: without that layer the rollout is whole."""
     image = open_sample("cat")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -53,16 +53,8 @@ HEADS: Mapping[str, tuple[pa.DataType, str]] = {
 """The same of head metrics, where they are asked for."""
 
 
-def row_of(
-    record: AttentionRecord,
-    heat: Heatmap,
-    metrics: HeadMetrics | None,
-    itself: Sequence[tuple[int, int]] = (),
-) -> dict[str, Any]:
-    """A picture's row, in values that JSON can write; floats of arrays as base64 of float32.
-
-    `itself` are the cells of what the query keeps, which swallow no map.
-    """
+def row_of(record: AttentionRecord, heat: Heatmap, metrics: HeadMetrics | None) -> dict[str, Any]:
+    """A picture's row, in values that JSON can write; floats of arrays as base64 of float32."""
     left, top, right, bottom = heat.box
     rows, cols = heat.grid
     values = heat.values if heat.blank is None else np.where(heat.blank, np.nan, heat.values)
@@ -77,7 +69,7 @@ def row_of(
         "rows": rows,
         "columns": cols,
         "heat": packed(values),
-        **_measures(heat, itself),
+        **_measures(heat),
         "label": best[0],
         "probability": best[2],
         "score": record.score,
@@ -107,7 +99,7 @@ def schema(*, head_metrics: bool, about: Mapping[str, str]) -> pa.Schema:
     )
 
 
-def _measures(heat: Heatmap, itself: Sequence[tuple[int, int]]) -> dict[str, float | bool | None]:
+def _measures(heat: Heatmap) -> dict[str, float | bool | None]:
     """What can be said of a map in numbers, from the cells that hold a value."""
     held = heat.values[heat.filled].astype(np.float64)
     total = float(held.sum())
@@ -121,7 +113,7 @@ def _measures(heat: Heatmap, itself: Sequence[tuple[int, int]]) -> dict[str, flo
         if spread
         else None,
         "area": _area(heat) if spread else None,
-        "swallowed": spread and bool(swallowed_by(heat.values, heat.filled, itself=itself)),
+        "swallowed": spread and bool(swallowed_by(heat.values, heat.filled, itself=heat.itself)),
     }
 
 

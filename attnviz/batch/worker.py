@@ -15,15 +15,11 @@ from attnviz.batch.request import Request
 from attnviz.contract import Fit, LoadedViT, as_fit, usual_fit
 from attnviz.errors import AttnVizError
 from attnviz.explain import explain, observe
-from attnviz.heatmap import Heatmap
 from attnviz.images import open_image
 from attnviz.many import observe_views
-from attnviz.methods import METHODS
-from attnviz.methods.options import settle
 from attnviz.metrics import head_metrics
 from attnviz.places import require_places
 from attnviz.record import AttentionRecord
-from attnviz.sinks import own_cells
 from attnviz.target import Target, require_target, similarity_to
 
 
@@ -96,14 +92,6 @@ class Worker:
     def _alone(self, fed: Fed) -> AttentionRecord:
         return observe(self.vit, fed[0], target=self.target, fit=self.fit)
 
-    def _own(self, record: AttentionRecord, heat: Heatmap) -> tuple[tuple[int, int], ...]:
-        """The cells of what the query keeps by itself, if the method leaves it anything."""
-        method = METHODS[self.request.method]
-        settled = settle(self.request.method, method.options, self.request.options, record)
-        if not method.keeps_itself(settled):
-            return ()
-        return own_cells(heat.query_cell, heat.grid, settled.get("pool"))
-
     def _result(self, each: Opened, record: AttentionRecord | AttnVizError) -> Result:
         asked = self.request
         try:
@@ -113,7 +101,7 @@ class Worker:
             known = Result(each.name, each.stamp, each.sha256)
             if asked.is_table:
                 metrics = head_metrics(record) if asked.head_metrics else None
-                return replace(known, row=row_of(record, heat, metrics, self._own(record, heat)))
+                return replace(known, row=row_of(record, heat, metrics))
             named = heat.named(PurePath(each.name).name)
             return replace(known, file=export.render(named, asked.kind, **asked.drawing))
         except AttnVizError as error:

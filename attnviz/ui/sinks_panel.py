@@ -8,7 +8,7 @@ import streamlit as st
 
 from attnviz.heatmap import Heatmap
 from attnviz.methods import METHODS
-from attnviz.sinks import in_words, own_cells, swallowed_by
+from attnviz.sinks import in_words, swallowed_by
 from attnviz.ui.method_panel import Ask
 
 Cell = tuple[int, int]
@@ -22,22 +22,15 @@ def leave_out_sinks(
     Nothing is shown, and nothing left out, of a map that is not. A query that keeps a part of its
     own is no sink. `begin_at` gives the same map begun at another layer.
     """
-    itself = _itself(heat, asked)
+    itself = heat.itself
     left_out: list[Cell] = []
     if set(itself) & set(swallowed_by(heat.values, heat.filled)):
         left_out += _leave_out_itself(itself)
     # Where the query alone swallowed it, sinks may swallow what is left.
     sinks = swallowed_by(heat.values, heat.filled, itself=itself)
     if sinks:
-        left_out += _leave_out(sinks, _later(asked, itself, begin_at))
+        left_out += _leave_out(sinks, _later(asked, begin_at))
     return tuple(left_out)
-
-
-def _itself(heat: Heatmap, asked: Ask) -> tuple[Cell, ...]:
-    """The query's cells, where the method adds the identity."""
-    if not METHODS[asked.method].keeps_itself(asked.options):
-        return ()
-    return own_cells(heat.query_cell, heat.grid, asked.options.get("pool"))
 
 
 def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
@@ -77,7 +70,7 @@ def _leave_out(sinks: tuple[Cell, ...], later: int | None) -> list[Cell]:
     return [*sinks] if out else []
 
 
-def _later(asked: Ask, itself: tuple[Cell, ...], begin_at: Callable[[int], Heatmap]) -> int | None:
+def _later(asked: Ask, begin_at: Callable[[int], Heatmap]) -> int | None:
     """The next layer, where the method can begin there and its map is swallowed no more."""
     first, last = (asked.options.get(f"{end}_layer") for end in ("first", "last"))
     # What takes long is not computed for a piece of advice.
@@ -85,4 +78,4 @@ def _later(asked: Ask, itself: tuple[Cell, ...], begin_at: Callable[[int], Heatm
         return None
     begun: int = first + 1
     heat = begin_at(begun)
-    return None if swallowed_by(heat.values, heat.filled, itself=itself) else begun
+    return None if swallowed_by(heat.values, heat.filled, itself=heat.itself) else begun
