@@ -139,16 +139,18 @@ def render_cells(maps: HeadMaps) -> bytes:
 def _table(plate: Plate, paper: Paper) -> bytes:
     if isinstance(plate, HeadMaps):
         return render_cells(plate)
-    lines = ["map,row,col,value\n"]
-    for number, heat in enumerate(plate.heats):
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("map", "row", "col", "value", "name"))
+    for number, (name, heat) in enumerate(zip(plate.names, plate.heats, strict=True)):
         if heat.in_colour:
             raise BadOption(
-                f"A table holds one value a patch, and {plate.names[number]} has three: save a"
-                " .npz, or draw one component."
+                f"A table holds one value a patch, and {name} has three: save a .npz, or draw one"
+                " component."
             )
-        cells = render_grid(heat).decode().splitlines(keepends=True)[1:]
-        lines += [f"{number},{cell}" for cell in cells]
-    return "".join(lines).encode()
+        _, *cells = csv.reader(StringIO(render_grid(heat).decode()))
+        writer.writerows((number, *cell, name) for cell in cells)
+    return file.getvalue().encode()
 
 
 PLATE_KINDS: Mapping[str, Callable[[Plate, Paper], bytes]] = {

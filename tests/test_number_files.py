@@ -185,10 +185,11 @@ def test_a_map_is_what_its_values_allow(tmp_path):
 def test_a_row_of_maps_is_one_table(tmp_path):
     blank = np.array([[False, True, False], [False, False, False]])
     first, second = heat([[1, 2, 3], [4, 5, 6]]), replace(heat(), blank=blank)
-    made = attnviz.beside([first, second], ["a", "b"]).save(tmp_path / "row.CSV")
-    lines = made.read_text().splitlines()
-    assert lines[:3] == ["map,row,col,value", "0,0,0,1.0", "0,0,1,2.0"]
+    made = attnviz.beside([first, second], ["a", 'b, "c"']).save(tmp_path / "row.CSV")
+    lines = made.read_text("utf-8").splitlines()
+    assert lines[:3] == ["map,row,col,value,name", "0,0,0,1.0,a", "0,0,1,2.0,a"]
     assert len(lines) == 1 + 6 + 5 and not any(line.startswith("1,0,1,") for line in lines)
+    assert {(line["map"], line["name"]) for line in csv.DictReader(lines)} == {("0", "a"), ("1", 'b, "c"')}  # fmt: skip
     three = attnviz.beside([first, heat(np.ones((2, 2, 3)))], ["a", "b"])
     assert kinds_of(three) == (".png", ".svg", ".pdf", ".npz")
     with pytest.raises(BadOption, match="one value a patch, and b has three"):
