@@ -55,7 +55,7 @@ from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
 from attnviz.usage import counted, escape_output, say_loading
 from attnviz.wishes import asked_of
-from attnviz.writing import checked_target, kind_of, require_free, write_whole
+from attnviz.writing import checked_target, kind_of, require_apart, require_free, write_whole
 from models.devices import choose_device
 
 
@@ -122,8 +122,11 @@ def _draw(given: argparse.Namespace, command: str | None) -> None:
     asked = asked_of(given, _methods(given, command))
     image = open_image(given.picture)
     other = other_of(given.similar_to)
+    sources = [given.picture, given.similar_to, given.checkpoint]
     for place in (output, *sides):
-        _require_place(place, given)
+        require_apart(place, [source for source in sources if source is not None])
+        if not given.overwrite:
+            require_free(place)
     check = partial(_require_places, given, command, image, asked, query)
     observed = partial(_observed, given, image, other, model, check)
     made: Explanation | Faithfulness | Film | Beside | HeadGrid | MetricPlot
@@ -178,17 +181,6 @@ _PLANS: Mapping[str | None, Callable[..., tuple[Path, object]]] = {
     faithfulness_command.NAME: plot_export.plan_curves,
 }
 """Command → where and how its figure would be written, where that is no single map."""
-
-
-def _require_place(place: Path, given: argparse.Namespace) -> None:
-    try:
-        itself = place.exists() and place.samefile(given.picture)
-    except OSError as error:
-        raise BadOption(f"{place} can't be written: {error.strerror}.") from error
-    if itself:
-        raise BadOption(f"The output {place} is the picture itself. Give another name with -o.")
-    if not given.overwrite:
-        require_free(place)
 
 
 def _observed(

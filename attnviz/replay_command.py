@@ -23,7 +23,7 @@ from attnviz.images import open_image
 from attnviz.remake import drawing_of, read_manifest, remake_each, require_versions
 from attnviz.trace import weights_sum
 from attnviz.usage import CommandParser
-from attnviz.writing import checked_target, kind_of, require_free, write_whole
+from attnviz.writing import checked_target, kind_of, require_apart, require_free, write_whole
 
 MADE = (*KINDS, ZIP)
 """The suffixes that `-o` takes."""
@@ -64,6 +64,7 @@ def replay_command(arguments: Sequence[str]) -> None:
     if not given.nearly:
         for said in told.values():
             require_versions(said)
+    require_apart(target, [*given.pictures, *given.checkpoint])
     if not given.overwrite:
         require_free(target)
     pictures = [open_image(path) for path in given.pictures]

@@ -63,6 +63,20 @@ def require_free(target: Path) -> None:
             raise _taken(target)
 
 
+def require_apart(target: Path, sources: Iterable[str | os.PathLike[str]]) -> None:
+    """BadOption where the file that is to be written is one of those that are read."""
+    for source in sources:
+        try:
+            read = target.exists() and os.path.exists(source) and target.samefile(source)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise BadOption(f"{target} can't be written: {why}.") from error
+        if read:
+            raise BadOption(
+                f"The output {target} would replace {source}, which is read. Give another name."
+            )
+
+
 def write_whole(
     target: Path, content: bytes, *, overwrite: bool = True, advice: str = "Choose another place."
 ) -> Path:

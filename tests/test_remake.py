@@ -11,6 +11,7 @@ import zipfile
 from dataclasses import fields, replace
 from fractions import Fraction
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,6 +284,19 @@ def test_places_are_checked_too(folder, tmp_path, capsys):
     assert (tmp_path / "there.pdf").read_bytes() == b"mine"
     assert main(["replay", str(tmp_path), "p.png", "-o", str(tmp_path / "o.pdf")]) == 2
     assert "can't be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_no_file_that_is_read_is_replaced(folder, tmp_path, capsys, again):
+    places = [shutil.copy(folder / f"{name}.png", tmp_path) for name in ("picture", "other")]
+    first, second = map(str, places)
+    before = Path(second).read_bytes()
+    words = ["replay", str(folder / "m.json"), first, second]
+    if not again:
+        words = [first, "--similar-to", second, "--method", "relevance", *TINY]
+    assert main([*words, "-o", second, "--overwrite"]) == 2
+    assert f"would replace {second}, which is read" in capsys.readouterr().err
+    assert Path(second).read_bytes() == before
 
 
 def test_manifest_latex_and_bibtex_are_written_beside_the_figure_or_nothing_is(folder, tmp_path, capsys):  # fmt: skip
