@@ -66,6 +66,11 @@ def _figure(maps: HeadMaps, paper: Paper) -> Figure:
             f"{heads} heads of {cols} patches do not fit into {paper.width_mm:g} mm at"
             f" {paper.dpi} dpi. Give a larger width_mm or dpi."
         )
+    if high > tallest:
+        raise BadOption(
+            f"{layers} layers of {rows} patches do not fit into {TALLEST:g} mm, as high as a page"
+            f" has room for, at {paper.dpi} dpi. Give a larger dpi."
+        )
     caption: list[str] = []
     if paper.caption:
         facts = printable_facts(maps.facts)[0]

@@ -14,7 +14,7 @@ from attnviz.heatmap import Heatmap
 from attnviz.record import AttentionRecord
 from attnviz.row import Row, texts
 from attnviz.tokens import Query
-from attnviz.venue import WIDE
+from attnviz.venue import FINE, WIDE
 
 
 class Beside(Row):
@@ -38,7 +38,7 @@ class HeadGrid(head_maps.HeadMaps):
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows: the printed figure."""
-        return plate_export.render_plate(self, ".png", **WIDE)
+        return plate_export.render_plate(self, ".png", **FINE)
 
 
 def beside(heats: Iterable[Heatmap], names: Sequence[str] = ()) -> Beside:

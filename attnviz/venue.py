@@ -31,6 +31,9 @@ NOTEBOOK = {"width_mm": COLUMN, "dpi": 150}
 WIDE = {"width_mm": PAGE, "dpi": 100}
 """And what has many panels."""
 
+FINE = {**WIDE, "dpi": 200}
+"""And every head's map, each patch of which takes a dot."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlotPaper:

@@ -217,6 +217,16 @@ def test_heads_say_what_they_show_and_have_no_photograph():
             render_plate(made, ".png", **option)
 
 
+def test_a_grid_that_is_higher_than_a_page_is_refused_and_a_notebook_shows_it_finer():
+    """24 layers of 37 patches, a dot each and one between: 912 dots, and 220 mm have 866."""
+    values = np.random.default_rng(0).random((24, 3, 37, 37), dtype=np.float32)
+    made = replace(attnviz.heads(small_record()), values=values)
+    says = "24 layers of 37 patches do not fit into 220 mm, .* at 100 dpi. Give a larger dpi"
+    with pytest.raises(BadOption, match=says):
+        render_plate(made, ".png", dpi=100)
+    assert Image.open(BytesIO(made._repr_png_())).width == round(183 / 25.4 * 200)
+
+
 @pytest.mark.parametrize("clip", [None, 90.0])
 def test_heads_on_their_own_scales_say_where_these_are_cut(clip):
     made = head_maps(small_record())
