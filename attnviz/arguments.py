@@ -26,7 +26,7 @@ from attnviz.plate_export import PLATE_KINDS
 from attnviz.scale import SCALES
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
-from attnviz.usage import METHOD, MODEL, CommandParser
+from attnviz.usage import METHOD, MODEL, NAMES, CommandParser
 
 EXAMPLES = """\
 examples:
@@ -103,7 +103,7 @@ def parser_of(command: str | None = None) -> argparse.ArgumentParser:
             add("--latex", metavar="FILE.tex", help=latex)
 
     add = parser.add_argument_group("the model").add_argument
-    words = f"a timm name, digits, digits-fused-qkv, or {MODEL} (the default)"
+    words = f"{NAMES} (the default)"
     plate = command == plate_command.NAME  # which asks whether a flag came, and may be in vain
     add("--model", default=None if plate else MODEL, help=words)
     add("--checkpoint", metavar="FILE", help="your own weights, a .safetensors file")

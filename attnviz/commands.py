@@ -9,7 +9,7 @@ import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
 from attnviz.replay_command import replay_command
-from attnviz.usage import CommandParser, counted, say_loading
+from attnviz.usage import NAMES, CommandParser, counted, say_loading
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, describe, search
 
@@ -55,7 +55,7 @@ def check_command(arguments: Sequence[str]) -> None:
         prog="python -m attnviz check",
         description="Prove that a model's captured maps are those that it used.",
     )
-    parser.add_argument("name", help="a timm name, or dinov2-small")
+    parser.add_argument("name", help=NAMES)
     parser.add_argument(
         "--pretrained", action="store_true", help="with its own weights, not random ones"
     )

@@ -11,6 +11,9 @@ from typing import NoReturn
 MODEL, METHOD = "dinov2-small", "attention"
 """What a command takes where no other is named."""
 
+NAMES = f"a timm name, digits, digits-fused-qkv, or {MODEL}"
+"""How a model is named, in words: by timm, or as one that comes along."""
+
 
 class CommandParser(ArgumentParser):
     """Reads a command's words; `prog` is the command as it is typed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -177,6 +178,15 @@ def test_faithfulness_has_its_own_help(capsys):
     for words in ("--mode", "--baseline", "--method", "python -m attnviz faithfulness cat.jpg"):
         assert words in said
     assert "--alpha" not in said
+
+
+@pytest.mark.parametrize("command", [["--help"], ["check", "--help"]])
+def test_help_names_each_model_that_comes_along(capsys, command):
+    with pytest.raises(SystemExit):
+        main(command)
+    said = re.sub(r"(?<=\w-)\s+", "", capsys.readouterr().out)  # lines break after a hyphen
+    for name, card in models.MODELS.items():
+        assert card.is_fetched or re.search(rf"\s{name}(?![-\w])", said)
 
 
 MISTAKES = [
