@@ -67,10 +67,10 @@ def pack(figure: Figure, options: Mapping[str, Any]) -> Packed:
 
 def names_of(figures: Sequence[Packed]) -> tuple[str, ...]:
     """What each is called in a zip of them all: `NAME`, and `NAME-2` after another of that name."""
-    return _told_apart([figure.stem for figure in figures])
+    return _numbered([figure.stem for figure in figures])
 
 
-def _told_apart(words: Iterable[str]) -> tuple[str, ...]:
+def _numbered(words: Iterable[str]) -> tuple[str, ...]:
     """The same, with numbers after those that were there before."""
     found: dict[str, None] = {}
     for word in words:
@@ -91,7 +91,7 @@ def zip_of(figures: Sequence[Packed]) -> bytes:
     if not figures:
         raise BadOption("A set of figures needs at least one; none came.")
     names = names_of(figures)
-    labels = _told_apart(label_of(name + PDF) for name in names)
+    labels = _numbered(label_of(name + PDF) for name in names)
     parts: dict[str, bytes] = {}
     for name, label, figure in zip(names, labels, figures, strict=True):
         parts |= {name + suffix: content for suffix, content in figure.files.items()}

@@ -20,6 +20,7 @@ from functools import partial
 
 from torch import Tensor
 
+from attnviz.anew import LeanTap
 from attnviz.backward import Gradients, grad_mode, gradients
 from attnviz.contract import LoadedViT, Progress
 from attnviz.errors import AttnVizError, CaptureFailed
@@ -28,7 +29,6 @@ from attnviz.found import as_found
 from attnviz.geometry import Geometry
 from attnviz.keeping import Route, choose
 from attnviz.record import Activations, LayerAttention
-from attnviz.replay import LeanTap
 from attnviz.sources import Factors, Maps, Replayed
 from attnviz.tap import Caught, Tap, finite, hooks_of, only_source, require_finite
 from attnviz.target import Goal, Reading, Target, aim, require_feature
