@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from attnviz.errors import BadOption, unknown
 from attnviz.explain import explain
 from attnviz.frames import Frames
 from attnviz.methods import METHODS
-from attnviz.record import AttentionRecord, LayerAttention
+from attnviz.places import none_left, why_not
+from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
 from attnviz.usage import METHOD
 from attnviz.venue import WIDE
@@ -65,19 +65,18 @@ def film(
     if "layer" in options:
         raise BadOption("A film goes through all layers: leave layer out.")
     query = record.layout.default_query if query is None else query
-    asker = record.layout.query_label(query)
+    record.layout.query_tokens(query)
     if options.get("head") is not None:
         options["head"] = _head(record, method, options["head"])
     maps, left_out = {}, {}
     for number, layer in enumerate(record.layers):
-        why = _why_not(record, layer, query, asker, options)
+        why = why_not(record.geometry(layer), layer.heads, record.layout, query, options)
         if why:
             left_out[number] = why
         else:
             maps[number] = explain(record, method, query=query, layer=number, **options)
     if not maps:
-        reasons = "; ".join(dict.fromkeys(left_out.values()))
-        raise BadOption(f"There is no layer to show: {reasons}. Choose another query.")
+        raise none_left(left_out.values())
     return Film(maps=maps, layers=len(record.layers), left_out=left_out)
 
 
@@ -86,24 +85,3 @@ def _head(record: AttentionRecord, method: str, head: Any) -> int:
     most = max(range(len(record.layers)), key=lambda number: record.layers[number].heads)
     known: int = METHODS[method].options["head"].check("head", head, record, most)
     return known
-
-
-def _why_not(
-    record: AttentionRecord,
-    layer: LayerAttention,
-    query: Query,
-    asker: str,
-    options: Mapping[str, Any],
-) -> str:
-    """Why a layer has no map of that query, in words; nothing where it has one."""
-    geometry, head = record.geometry(layer), options.get("head")
-    if options.get("direction") == "to":
-        if not geometry.queries.to_grid(geometry.asks).any():
-            return "no patch looks at anything there"
-        if not geometry.turned.takes(query, record.layout):
-            return f"nothing looks at the {asker} there"
-    elif not geometry.takes(query, record.layout):
-        return f"the {asker} does not ask there"
-    if head is not None and head >= layer.heads:
-        return f"there are {layer.heads} heads, and no head {head}"
-    return ""

@@ -185,6 +185,14 @@ class Geometry:
         return len(layouts) == 1 and self.branch == other.branch
 
 
+def asks_not(layer: str, kind: str) -> BadOption:
+    """What is said of a query in a layer, by its name and its geometry's kind, that has no row."""
+    return BadOption(
+        f"In layer {layer} that token does not ask: it is a layer of {kind}."
+        " Choose another query or another layer."
+    )
+
+
 def read_by(settled: Mapping[str, Any], of_layer: Callable[[int], Geometry]) -> Geometry:
     """What a method with these options reads: a layer, a span's last one, or the features.
 

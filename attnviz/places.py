@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from attnviz.contract import LoadedViT
-from attnviz.geometry import read_by
+from attnviz.errors import BadOption
+from attnviz.geometry import Geometry, asks_not, read_by
 from attnviz.methods import METHODS
 from attnviz.methods.options import check
 from attnviz.tokens import Query, TokenLayout
@@ -29,7 +30,10 @@ def require_places(
     found = check(method, METHODS[method].options, options, places)
     if query is not None:
         read = read_by(found, lambda number: vit.sites[number].geometry_on(layout))
-        read.queries.query_tokens(read.asked(query, layout))
+        asked = read.queries.query_tokens(read.asked(query, layout))
+        turned = found.get("direction") == "to"  # then it need not ask
+        if "layer" in found and not turned and not read.asks[asked.start : asked.stop].any():
+            raise asks_not(vit.sites[found["layer"]].name, read.kind)
     return found
 
 
@@ -40,8 +44,37 @@ def require_in_some_layer(
     options: Mapping[str, Any],
     query: Query | None = None,
 ) -> None:
-    """The same where all layers are shown: a head that one of them has, a token of the picture."""
+    """The same where all layers are shown: one of them has the head and the token."""
     most = max(range(len(vit.sites)), key=lambda number: vit.sites[number].heads)
-    require_places(vit, layout, method, {**options, "layer": most})
-    if query is not None:
-        layout.query_tokens(query)
+    found = require_places(vit, layout, method, {**options, "layer": most})
+    if query is None:
+        return
+    layout.query_tokens(query)
+    reasons = [
+        why_not(site.geometry_on(layout), site.heads, layout, query, found) for site in vit.sites
+    ]
+    if all(reasons):
+        raise none_left(reasons)
+
+
+def why_not(
+    geometry: Geometry, heads: int, layout: TokenLayout, query: Query, options: Mapping[str, Any]
+) -> str:
+    """Why a layer of so many heads has no map of that query, in words; nothing where it has one."""
+    head, asker = options.get("head"), layout.query_label(query)
+    if options.get("direction") == "to":
+        if not geometry.queries.to_grid(geometry.asks).any():
+            return "no patch looks at anything there"
+        if not geometry.turned.takes(query, layout):
+            return f"nothing looks at the {asker} there"
+    elif not geometry.takes(query, layout):
+        return f"the {asker} does not ask there"
+    if head is not None and head >= heads:
+        return f"there are {heads} heads, and no head {head}"
+    return ""
+
+
+def none_left(reasons: Iterable[str]) -> BadOption:
+    """What is said where no layer has a map, and why each has none."""
+    told = "; ".join(dict.fromkeys(reasons))
+    return BadOption(f"There is no layer to show: {told}. Choose another query.")

@@ -15,7 +15,7 @@ from torch import Tensor
 from attnviz.contract import Prediction, View
 from attnviz.errors import BadOption, CaptureFailed, UnknownName
 from attnviz.facts import Facts
-from attnviz.geometry import Geometry, read_by
+from attnviz.geometry import Geometry, asks_not, read_by
 from attnviz.shapes import as_whole
 from attnviz.sources import Factors as Factors
 from attnviz.sources import Maps as Maps
@@ -95,10 +95,7 @@ class LayerAttention:
             )
         asks = self.asks[asked.start : asked.stop]
         if not asks.any():
-            raise BadOption(
-                f"In layer {self.name} that token does not ask: it is a layer of {self._kind}."
-                " Choose another query or another layer."
-            )
+            raise asks_not(self.name, self._kind)
         if len(asked) == 1:
             return self.source.block(asked.start, asked.stop)[:, 0]
         weights = torch.zeros(self.tokens, device=self.device)

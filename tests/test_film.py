@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import matplotlib
@@ -27,6 +28,7 @@ from attnviz.figure import latex, notes_of
 from attnviz.film import FILMED, Film
 from attnviz.film_export import FILM_KINDS, film_stem, render_film
 from attnviz.frames import Frames, runs
+from attnviz.places import require_in_some_layer, require_places
 from attnviz.scale import Scale
 from attnviz.strip import FilmPaper
 from tests.test_export import heat, svg_text
@@ -134,6 +136,25 @@ def test_layers_in_which_a_token_does_not_ask_are_left_out_and_named():
     np.testing.assert_array_equal(
         film.maps[3].values, attnviz.explain(record, layer=3, query="cls").values
     )
+
+
+def test_that_a_token_asks_in_no_such_layer_is_known_before_a_pass():
+    vit = cait()
+    layout, first, last = vit.layout(32, 32), {"layer": 1}, {"layer": 2}
+    record = attnviz.observe(vit, torch.zeros(1, 3, 32, 32))
+    for options, query in ((last, (0, 1)), (first, "cls"), (last, "mean")):
+        with pytest.raises(BadOption, match="that token does not ask") as before:
+            require_places(vit, layout, "attention", options, query)
+        with pytest.raises(BadOption) as after:
+            attnviz.explain(record, query=query, **options)
+        assert str(before.value) == str(after.value)
+    for options, query in ((last, "cls"), (first, (0, 1)), ({**first, "direction": "to"}, (0, 1))):
+        require_places(vit, layout, "attention", options, query)
+        attnviz.explain(record, query=query, **options)
+    require_places(vit, layout, "rollout", {}, (0, 1))
+    require_in_some_layer(vit, layout, "attention", {}, (0, 1))
+    with pytest.raises(BadOption, match=r"no layer to show: the patch \(row 0, column 1\) does not ask there\. Choose another query\."):  # fmt: skip
+        require_in_some_layer(SimpleNamespace(sites=vit.sites[2:]), layout, "attention", {}, (0, 1))
 
 
 def test_who_looks_at_a_token_that_no_layer_offers_is_left_out_too():
