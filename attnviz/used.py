@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from attnviz.writing import LEVELS, MASK, kind_of
 
@@ -32,6 +33,11 @@ EVERY = frozenset().union(*USED.values())
 def used_by(output: str) -> frozenset[str]:
     """Those that change a file of that name; of a kind that is not known, all."""
     return USED.get(kind_of(output, USED), EVERY)
+
+
+def used_in(kind: str, drawing: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a drawing's options those that change a file of that kind: no other is in its manifest."""
+    return {name: value for name, value in drawing.items() if name in USED.get(kind, EVERY)}
 
 
 def flag_of(option: str) -> str:

@@ -32,7 +32,7 @@ from attnviz.errors import BadOption, UnknownName
 from attnviz.figure import Inclusion
 from attnviz.remake import read_manifest
 from attnviz.samples import open_sample, sample_path
-from attnviz.ui import set_panel
+from attnviz.ui import export_panel, set_panel
 from attnviz.ui.plate_panel import plate_of
 
 
@@ -92,6 +92,22 @@ def kept(at):
 
 def arrays(figure):
     return np.load(BytesIO(figure.files[".npz"]))
+
+
+@pytest.mark.parametrize(("kind", "drawn"), [("NPZ", False), ("PDF", True)])
+def test_a_file_keeps_only_the_options_that_change_it_as_the_command_line_takes_them(page, monkeypatch, kind, drawn):  # fmt: skip
+    made, makers, real = [], [], export_panel.render
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.offer_file", lambda label, make, *_: makers.append(make)
+    )
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.render",
+        lambda figure, kind, **options: made.append(options) or real(figure, kind, **options),
+    )
+    page.session_state["export_format"] = kind
+    calm(page.run())
+    makers[0]()
+    assert made[-1].get("dpi") == (150 if drawn else None) and bool(made[-1]) == drawn
 
 
 def test_two_models_are_a_row_of_each_one_s_own_map(page):

@@ -13,6 +13,7 @@ from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.set_panel import keep, offer_place
 from attnviz.ui.stage import Stage
+from attnviz.used import used_in
 from attnviz.venue import VENUES
 
 FREE = "free"
@@ -104,7 +105,9 @@ def _offer(
     with st.container(horizontal=True):
         offer_file(
             f"Download as {kind}",
-            lambda: preview if suffix == ".png" else render(figure, suffix, **options),
+            lambda: (
+                preview if suffix == ".png" else render(figure, suffix, **used_in(suffix, options))
+            ),
             f"{name}{suffix}",
             mime,
         )

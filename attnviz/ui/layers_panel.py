@@ -24,6 +24,7 @@ from attnviz.ui.method_panel import choose_direction
 from attnviz.ui.player import Caption, frame_size, picked_frame, play
 from attnviz.ui.stage import Stage
 from attnviz.ui.state import plain
+from attnviz.used import used_in
 
 SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
 """How the layers' colours compare; the sidebar's scale says where they begin."""
@@ -166,9 +167,10 @@ def _offer(film: Film, drawing: dict[str, Any]) -> None:
             disabled=kind not in ("GIF", "WebP"),
         )
     suffix, mime = FILM_FORMATS[kind]
+    options = {**drawing, "seconds": seconds}
     offer_file(
         f"Download as {kind}",
-        lambda: film_export.render_film(film, suffix, **drawing, seconds=seconds),
+        lambda: film_export.render_film(film, suffix, **used_in(suffix, options)),
         f"{film_export.film_stem(film)}{suffix}",
         mime,
     )

@@ -17,6 +17,7 @@ from attnviz.ui.bar import show_bar
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark, show_alone
 from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.used import used_in
 
 SAID_ELSEWHERE = frozenset(
     {
@@ -172,7 +173,7 @@ def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
         suffix, mime = FORMATS[kind]
         offer_file(
             f"Download as {kind}",
-            lambda: export.render(heat, suffix, **drawing, caption=words),
+            lambda: export.render(heat, suffix, **used_in(suffix, {**drawing, "caption": words})),
             f"{export.file_stem(heat)}{suffix}",
             mime,
         )
