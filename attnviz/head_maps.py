@@ -36,6 +36,28 @@ class HeadMaps:
     box: Box | None = None
     """Where the grid lies in the picture; may reach past its edges."""
 
+    @classmethod
+    def of(
+        cls,
+        record: AttentionRecord,
+        query: Query,
+        values: Float[np.ndarray, "layer head row col"],
+    ) -> Self:
+        """Of what `tiles_of` gave; raises BadOption for a query that asks in no layer."""
+        asker = record.layout.query_label(query)
+        if not tiles_there(values).any():
+            raise BadOption(
+                f"There is no head to show: the {asker} asks in no layer. Choose another."
+            )
+        return cls(
+            values,
+            (("query", asker), *record.facts),
+            ("random weights: these maps mean nothing",) if record.random else (),
+            request=record.origin and {"from": record.origin, "query": plain_query(query)},
+            picture=record.image,
+            box=record.view.box,
+        )
+
     def fact(self, name: str) -> str | None:
         """The value of one fact, or None where it wasn't given."""
         return dict(self.facts).get(name)
@@ -64,16 +86,7 @@ def head_maps(record: AttentionRecord, *, query: Query | None = None) -> HeadMap
     Raises UnknownName for a query that does not exist, BadOption for one that asks in no layer.
     """
     query = record.layout.default_query if query is None else query
-    values = tiles_of(record, query)
-    asker = record.layout.query_label(query)
-    if not tiles_there(values).any():
-        raise BadOption(f"There is no head to show: the {asker} asks in no layer. Choose another.")
-    notes = ("random weights: these maps mean nothing",) if record.random else ()
-    request = record.origin and {"from": record.origin, "query": plain_query(query)}
-    facts = (("query", asker), *record.facts)
-    return HeadMaps(
-        values, facts, notes, request=request, picture=record.image, box=record.view.box
-    )
+    return HeadMaps.of(record, query, tiles_of(record, query))
 
 
 def tiles_of(record: AttentionRecord, query: Query) -> Float[np.ndarray, "layer head row col"]:

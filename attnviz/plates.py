@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -62,5 +61,5 @@ def heads(record: AttentionRecord, *, query: Query | None = None) -> HeadGrid:
 
     Raises UnknownName for a query that does not exist, BadOption for one that asks in no layer.
     """
-    made = head_maps.head_maps(record, query=query)
-    return HeadGrid(**{each.name: getattr(made, each.name) for each in fields(made)})
+    query = record.layout.default_query if query is None else query
+    return HeadGrid.of(record, query, head_maps.tiles_of(record, query))

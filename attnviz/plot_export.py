@@ -18,7 +18,7 @@ from attnviz.curves import Curves
 from attnviz.depth import draw_depth
 from attnviz.errors import BadOption, unknown
 from attnviz.export import RENDERERS
-from attnviz.facts import Facts, said
+from attnviz.facts import Facts, chosen_words, said
 from attnviz.metrics import HeadMetrics
 from attnviz.naming import stem_of
 from attnviz.trace import text_of
@@ -164,6 +164,13 @@ def depth_stem(metrics: HeadMetrics, *names: str) -> str:
     labels = [metrics.describe(name).label for name in names]
     words = [Path(facts.get("picture", "")).stem, facts.get("model"), *labels]
     return stem_of(words)
+
+
+def curves_stem(curves: Curves) -> str:
+    """A file name without suffix for curves: picture, model, test, method and what was chosen."""
+    fact = dict(curves.facts).get
+    words = [Path(fact("picture") or "").stem, fact("model"), curves.mode, curves.title]
+    return stem_of([*words, *chosen_words(fact)])
 
 
 def save_curves(

@@ -1,8 +1,11 @@
-"""What was chosen to get an array, without what would be so anyway: `recipe_text` writes it out."""
+"""What was chosen to get an array or a figure, without what would be so anyway.
+
+`recipe_text` and `recipe_command` write it out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -15,16 +18,42 @@ from attnviz.record import AttentionRecord
 from attnviz.strip import FilmPaper
 from attnviz.tokens import Query
 from attnviz.usage import METHOD
+from attnviz.venue import PlotPaper
 
-Kind = Literal["map", "heads", "film", "metrics", "mask", "faithfulness", "patches", "alike"]
+Kind = Literal[
+    "map",
+    "heads",
+    "film",
+    "metrics",
+    "mask",
+    "faithfulness",
+    "patches",
+    "alike",
+    "row",
+    "grid",
+    "plot",
+]
 """One map, every head's, every layer's, head metrics, the mass mask, the test of a map, what the
-model saw, or which patches of two pictures are alike."""
+model saw, or which patches of two pictures are alike; and the figures of several maps, of every
+head's, and of metrics."""
 
 Aim = tuple[Literal["class", "token", "picture"], Any]
 """What gradients are of: a class by its number, or likeness to a token or to another picture."""
 
 TEST = {"mode": MODE, "steps": STEPS, "baseline": BASELINE, "orders": ORDERS, "seed": SEED}
 """What the test of a map does unless told otherwise."""
+
+
+MAKES: Mapping[Kind, str] = {
+    "map": "map.png",
+    "film": "film.gif",
+    "mask": "mask.png",
+    "faithfulness": "curve.png",
+    "row": "row.png",
+    "grid": "heads.png",
+    "plot": "metrics.png",
+}
+"""What is written, by kind, of those that are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +97,25 @@ class Recipe:
     """Of patches that are alike: what saw the second picture."""
     other_asks: bool = False
     """Whether the query is a patch of that one."""
+    name: str = ""
+    """What the picture is called on a figure, if it is called anything."""
+    names: tuple[str, ...] = ()
+    """Of a row what its maps are called, of a plot its metrics."""
+    parts: tuple[Recipe, ...] = ()
+    """Of a row: its maps."""
+    output: str | None = None
+    """The file that is written, where it is not the usual one of its kind."""
+
+    @property
+    def file(self) -> str:
+        """The file that is written; its suffix may be changed to another."""
+        return self.output or MAKES[self.kind]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All that it needs."""
+        other = () if self.other is None else (self.other,)
+        return (self.source, *other, *(part.source for part in self.parts))
 
 
 def recipe_of(
@@ -80,23 +128,26 @@ def recipe_of(
     options: Mapping[str, Any] | None = None,
     drawing: Mapping[str, Any] | None = None,
     extra: Mapping[str, Any] | None = None,
+    name: str = "",
+    names: Sequence[str] = (),
+    output: str | None = None,
 ) -> Recipe:
     """The recipe of what was asked of a record, without what would be so anyway.
 
     Raises what `explain` raises for a method's option.
     """
-    paper = FilmPaper if kind == "film" else Paper
-    usual = {each.name: each.default for each in fields(paper)}
-    drawn = {name: value for name, value in (drawing or {}).items() if value != usual[name]}
+    drawn = _drawn(kind, drawing or {})
     kept = {name: value for name, value in (extra or {}).items() if TEST.get(name) != value}
     if kind in ("metrics", "patches"):
         return Recipe(source=source, kind=kind)
-    if kind in ("heads", "film"):
+    if kind == "plot":
+        return Recipe(source=source, kind=kind, drawing=drawn, name=name, names=tuple(names))
+    if kind in ("heads", "grid", "film"):
         asked = {name: value for name, value in (options or {}).items() if name != "layer"}
         given = _needed(record, method, asked) if kind == "film" else {}
     else:
         given = _needed(record, method, options or {})
-    asks = METHODS[method].asks or kind in ("heads", "film")
+    asks = METHODS[method].asks or kind in ("heads", "grid", "film")
     usual_query = _usual_query(record, kind, method, given)
     return Recipe(
         source=source,
@@ -108,7 +159,30 @@ def recipe_of(
         extra=kept,
         layers=_asking(record, query) if kind == "heads" else None,
         heads=max(layer.heads for layer in record.layers),
+        name=name,
+        output=output,
     )
+
+
+def row_of(parts: Sequence[Recipe], names: Sequence[str], *, drawing: Mapping[str, Any]) -> Recipe:
+    """The recipe of maps beside each other, which are called by these names."""
+    return Recipe(
+        source=parts[0].source,
+        kind="row",
+        drawing=_drawn("row", drawing),
+        names=tuple(names),
+        parts=tuple(parts),
+    )
+
+
+def _drawn(kind: Kind, drawing: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a figure's options is not as usual."""
+    paper: type[Paper | FilmPaper | PlotPaper] = _PAPERS.get(kind, Paper)
+    usual = {each.name: each.default for each in fields(paper)}
+    return {name: value for name, value in drawing.items() if value != usual[name]}
+
+
+_PAPERS: Mapping[Kind, type[FilmPaper | PlotPaper]] = {"film": FilmPaper, "plot": PlotPaper}
 
 
 def alike_of(here: Source, there: Source, query: Query, *, other_asks: bool = False) -> Recipe:
@@ -143,7 +217,7 @@ def _usual_query(
     record: AttentionRecord, kind: Kind, method: str, options: Mapping[str, Any]
 ) -> Query | None:
     """What is asked where no query is given."""
-    if kind == "film":
+    if kind in ("film", "grid"):
         return record.layout.default_query
     if kind == "heads":  # in every layer the same, or it has to be said
         usual = {record.geometry(layer).default_query for layer in record.layers}

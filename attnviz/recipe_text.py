@@ -1,65 +1,30 @@
-"""A recipe as a few lines of Python, and as a command, that make the same array elsewhere.
+"""A recipe as a few lines of Python that make the same array or figure elsewhere.
 
-Names of files and models come from strangers: they are written as literals, by `repr` in Python and
-`shlex.quote` in a shell, and never as they stand.
+Names of files and models come from strangers: they are written as literals, by `repr`, and never as
+they stand.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
 from typing import Any
 
-from attnviz.contract import usual_fit
 from attnviz.mass import MASS
-from attnviz.recipe import Recipe
+from attnviz.recipe import Recipe, Source
 from attnviz.scale import Scale
-from attnviz.usage import METHOD, MODEL
-from attnviz.used import EVERY, flag_words, used_by
+from attnviz.usage import METHOD
 
 WIDTH = 88
 """A call longer than this has an argument a line."""
 
-MAKES = {"map": "map.png", "film": "film.gif", "mask": "mask.png", "faithfulness": "curve.png"}
-"""What a command writes, by kind; its suffix may be changed to .npz, for the numbers."""
-
 
 def python_of(recipe: Recipe) -> str:
     """The lines, to be run in the project's folder."""
-    return "\n".join([*_observing(recipe), *_ASKING[recipe.kind](recipe)])
-
-
-def command_of(recipe: Recipe, output: str | None = None) -> str | None:
-    """What to type in a shell in the project's folder; None where there is no such command.
-
-    `output` is the file that it writes, else one of `MAKES`.
-    """
-    if recipe.kind in ("metrics", "patches", "alike"):
-        return None
-    if recipe.kind == "heads":
-        numbers = " ".join(map(str, range(recipe.heads)))
-        words = [*_words("film", recipe), "-o", '"head-$head.npz"', "--head", '"$head"']
-        return f"for head in {numbers}; do {' '.join(words)}; done"
-    name = recipe.kind if recipe.kind in ("film", "faithfulness") else None
-    output = output or MAKES[recipe.kind]
-    words = [*_words(name, recipe), "-o", shlex.quote(output)]
-    flags = {"method": recipe.method} if recipe.method != METHOD else {}
-    flags |= {**recipe.options, **_renamed(recipe.extra)}
-    if recipe.kind != "faithfulness":
-        flags |= recipe.drawing
-        vain = EVERY - used_by(output)
-        flags = {flag: value for flag, value in flags.items() if flag not in vain}
-    scale = flags.get("scale")
-    if isinstance(scale, Scale):
-        del flags["scale"]
-    for flag, value in flags.items():
-        if value is not None:
-            words += map(shlex.quote, flag_words(flag, value))
-    command = " ".join(words)
-    if not isinstance(scale, Scale):
-        return command
-    ends = f"{scale.low:g} to {scale.high:g}"
-    return f"{command}\n# The colours' own scale, {ends}, can be given in Python alone."
+    asking = (
+        _row(recipe)
+        if recipe.kind == "row"
+        else [*_observing(recipe.source), *_ASKING[recipe.kind](recipe)]
+    )
+    return "\n".join([*_imports(recipe), *asking])
 
 
 class _Code(str):
@@ -80,9 +45,14 @@ def _call(name: str, *args: object, **named: object) -> str:
     return "\n".join([f"{name}(", *(f"    {part}," for part in parts), ")"])
 
 
-def _observing(recipe: Recipe) -> list[str]:
-    """The imports, the model, the picture, and the pass."""
-    source = recipe.source
+def _imports(recipe: Recipe) -> list[str]:
+    scaled = isinstance(recipe.drawing.get("scale"), Scale)
+    named = ["from attnviz.scale import Scale"] if scaled else []
+    return ["import attnviz", "import models", *named, ""]
+
+
+def _observing(source: Source) -> list[str]:
+    """The model, the picture, and the pass."""
     load: dict[str, Any] = {}
     if source.checkpoint is not None:
         load["checkpoint"] = source.checkpoint
@@ -91,12 +61,7 @@ def _observing(recipe: Recipe) -> list[str]:
     if source.image_size is not None:
         load["image_size"] = _size(source.image_size)
     fit = {} if source.fit == "crop" else {"fit": source.fit}
-    scaled = isinstance(recipe.drawing.get("scale"), Scale)
     lines = [
-        "import attnviz",
-        "import models",
-        *(["from attnviz.scale import Scale"] if scaled else []),
-        "",
         f"vit = {_call('models.load', source.model, **load)}",
         f"image = {_call('attnviz.open_image', source.picture)}",
     ]
@@ -119,25 +84,35 @@ def _asked(recipe: Recipe) -> dict[str, Any]:
     return {**query, **recipe.options}
 
 
-def _explaining(recipe: Recipe) -> str:
+def _explained(recipe: Recipe) -> str:
     named = [] if recipe.method == METHOD else [recipe.method]
-    return f"heat = {_call('attnviz.explain', _Code('obs'), *named, **_asked(recipe))}"
+    call = _call("attnviz.explain", _Code("obs"), *named, **_asked(recipe))
+    return call + _naming(recipe)
+
+
+def _explaining(recipe: Recipe) -> str:
+    return f"heat = {_explained(recipe)}"
+
+
+def _naming(recipe: Recipe) -> str:
+    """What a figure calls the picture."""
+    return f".named({recipe.name!r})" if recipe.name else ""
 
 
 def _map(recipe: Recipe) -> list[str]:
     return [
         _explaining(recipe),
         "heat.values  # rows × columns of patches",
-        _call("heat.save", MAKES["map"], **recipe.drawing),
+        _call("heat.save", recipe.file, **recipe.drawing),
     ]
 
 
 def _film(recipe: Recipe) -> list[str]:
     named = [] if recipe.method == METHOD else [recipe.method]
     return [
-        f"film = {_call('attnviz.film', _Code('obs'), *named, **_asked(recipe))}",
+        f"film = {_call('attnviz.film', _Code('obs'), *named, **_asked(recipe))}{_naming(recipe)}",
         "maps = [heat.values for heat in film.maps.values()]  # one a layer",
-        _call("film.save", MAKES["film"], **recipe.drawing),
+        _call("film.save", recipe.file, **recipe.drawing),
     ]
 
 
@@ -152,6 +127,41 @@ def _heads(recipe: Recipe) -> list[str]:
         "    ]",
         f"    for layer in {layers}",
         "]  # by layer and head: rows × columns of patches",
+    ]
+
+
+def _row(recipe: Recipe) -> list[str]:
+    """Map by map; what saw the one before is not made again."""
+    lines: list[str] = []
+    before: list[str] = []
+    for part in recipe.parts:
+        seeing = _observing(part.source)
+        changed = (n for n, line in enumerate(seeing) if [line] != before[n : n + 1])
+        lines += seeing[next(changed, len(seeing)) :]
+        lines.append(
+            f"heats.append({_explained(part)})" if before else f"heats = [{_explained(part)}]"
+        )
+        before = seeing
+    return [
+        *lines,
+        f"row = {_call('attnviz.beside', _Code('heats'), [*recipe.names])}",
+        _call("row.save", recipe.file, **recipe.drawing),
+    ]
+
+
+def _grid(recipe: Recipe) -> list[str]:
+    return [
+        f"grid = {_call('attnviz.heads', _Code('obs'), **_asked(recipe))}{_naming(recipe)}",
+        "grid.values  # layers × heads × rows × columns",
+        _call("grid.save", recipe.file, **recipe.drawing),
+    ]
+
+
+def _plot(recipe: Recipe) -> list[str]:
+    return [
+        f"metrics = attnviz.head_metrics(obs){_naming(recipe)}",
+        f"plot = {_call('attnviz.plot', _Code('metrics'), *recipe.names)}",
+        _call("plot.save", recipe.file, **recipe.drawing),
     ]
 
 
@@ -176,7 +186,7 @@ def _mask(recipe: Recipe) -> list[str]:
         _explaining(recipe),
         f"mask = {_call('attnviz.mass_mask', _Code('heat.values'), share)}",
         "mask.kept  # rows × columns: which patches hold that share",
-        _call("heat.save", MAKES["mask"], mass=share, **recipe.drawing),
+        _call("heat.save", recipe.file, mass=share, **recipe.drawing),
     ]
 
 
@@ -186,7 +196,7 @@ def _faithfulness(recipe: Recipe) -> list[str]:
         _explaining(recipe),
         f"curves = {_call('attnviz.faithfulness', *three, **recipe.extra)}",
         "curves.scores  # at each of curves.fractions; curves.random: the random orders'",
-        _call("curves.save", MAKES["faithfulness"]),
+        _call("curves.save", recipe.file),
     ]
 
 
@@ -212,39 +222,9 @@ _ASKING = {
     "mask": _mask,
     "faithfulness": _faithfulness,
     "patches": _patches,
+    "grid": _grid,
+    "plot": _plot,
 }
-
-
-def _words(name: str | None, recipe: Recipe) -> list[str]:
-    """The command up to what is asked, each word safe in a shell."""
-    source = recipe.source
-    words = ["python", "-m", "attnviz", *([name] if name else []), source.picture]
-    flags: dict[str, object] = {}
-    if source.model != MODEL:
-        flags["model"] = source.model
-    if source.checkpoint is not None:
-        flags["checkpoint"] = source.checkpoint
-    if source.image_size is not None:
-        flags["size"] = "x".join(map(str, source.image_size))
-    if source.fit != usual_fit(source.any_size):
-        flags["fit"] = source.fit
-    match source.aim:
-        case ("class", number):
-            flags["target"] = number
-        case ("token" | "picture", what):
-            flags["similar_to"] = what
-    if recipe.query is not None:
-        flags["query"] = recipe.query
-    if source.random:
-        words.append("--random")
-    for flag, value in flags.items():
-        words += flag_words(flag, value)
-    return [shlex.quote(word) for word in words]
-
-
-def _renamed(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The test's own seed has another flag: `--seed` is of random weights."""
-    return {"order_seed" if name == "seed" else name: value for name, value in extra.items()}
 
 
 def _size(size: tuple[int, int]) -> int | tuple[int, int]:

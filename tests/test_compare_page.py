@@ -1,5 +1,7 @@
 """The view Compare: two of a kind side by side, linked; and patches of two pictures that are alike."""
 
+from types import SimpleNamespace
+
 import pytest
 from page_visit import (
     FAR,
@@ -21,8 +23,9 @@ import attnviz
 import models
 from attnviz.correspond import best_cell, mutual_matches, similar
 from attnviz.samples import open_sample
-from attnviz.ui import tray
+from attnviz.ui import cache, pair, tray
 from attnviz.ui.other_side import OPENED
+from attnviz.ui.turns import Turns
 
 HERE, THERE = "compare-here", "compare-there"
 
@@ -187,6 +190,66 @@ def test_the_patch_at_the_same_place_asks_on_both(page, kind, place, first, seco
     calm(page.run())
     assert picker(page, HERE)["chosen"] == first
     assert picker(page, THERE)["chosen"] == second
+
+
+# (the first model, the second, the place in 451 × 300 pixels, both askers, what is said of it):
+# of digits' square crop, x from 75.5 to 375.5, the first place lies outside.
+MISSED = [
+    ("dinov2-small", "digits", (440.0, 290.0), [[1, 2], None], "second side has no patch at that place: there the class token asks."),
+    ("dinov2-small", "digits", (225.0, 290.0), [[1, 1], [7, 3]], ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "place", "chosen", "said"), MISSED)
+def test_a_place_that_one_side_lacks_is_said(page, first, second, place, chosen, said):
+    calm(page.selectbox(key="model").set_value(first).run())
+    page.session_state["compare_random"] = False
+    choose(page, "compare", "model")
+    calm(page.selectbox(key="compare_model").set_value(second).run())
+    page.session_state["asked"] = place
+    calm(page.run())
+    assert [picker(page, key)["chosen"] for key in (HERE, THERE)] == chosen
+    (info,) = page.info  # the grids differ, at least
+    assert said in info.value and ("no patch" in info.value) == bool(said)
+
+
+ASKERS = [
+    ("cls", (1, 2), ["The first side has no patch at that place: there the cls asks, and on the second side the (1, 2)."]),
+    ((1, 2), "mean", ["The second side has no patch at that place: there the mean asks."]),
+    ("cls", "mean", ["The second side has no cls: there the mean asks."]),
+    ("cls", "cls", []),
+    ((1, 1), (3, 3), []),  # the same place on a finer grid
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other", "said"), ASKERS)
+def test_another_asker_on_either_side_is_said(one, other, said):
+    sides = (SimpleNamespace(query=query, asker=str(query)) for query in (one, other))
+    assert [*pair._other_asker(*sides)] == said
+
+
+def test_a_patch_that_the_other_side_lacks_is_no_target_there(page):
+    page.session_state["compare_random"], page.session_state["asked"] = False, (440.0, 290.0)
+    choose(page, "compare", "model")
+    calm(page.selectbox(key="compare_model").set_value("digits").run())
+    choose(page, "method", "relevance")
+    target = page.selectbox(key="target")
+    (patch,) = (each for each in target.options if "patch (row 1, column 2)" in each)
+    calm(target.set_value(patch).run())
+    (said,) = said_there(page)
+    assert "no patch at that place" in said
+    assert picker(page, HERE)["values"]
+
+
+def test_likes_for_which_there_was_no_place_are_asked_for_again(page):
+    choose(page, "compare_shown", "alike")
+    cache.observations().line = full = Turns(longest=0)
+    with full.turn("somebody else"):
+        calm(page.selectbox(key="compare_picture").set_value("sample/rocket").run())
+        assert "no more can" in said_there(page)[0]
+        (again,) = (button for button in page.button if button.label == "Try again")
+    calm(again.click().run())
+    assert not said_there(page) and on(page, "alike-there", similar(seen(), "cls", seen("rocket")))
 
 
 def test_one_scale_for_both(page):

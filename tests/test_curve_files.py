@@ -22,7 +22,7 @@ from attnviz.curve_figure import BAND, curve_figure
 from attnviz.curve_paper import MAP, RANDOM
 from attnviz.curves import Curves
 from attnviz.errors import BadOption, UnknownName
-from attnviz.plot_export import render_curves, save_curves
+from attnviz.plot_export import curves_stem, render_curves, save_curves
 from attnviz.samples import sample_path
 from attnviz.trace import seal_of, versions
 from attnviz.venue import PlotPaper
@@ -47,6 +47,13 @@ def spec(figure) -> dict:
 def svg_text(content: bytes) -> str:
     nodes = ElementTree.fromstring(content).iter()
     return " ".join(node.text or "" for node in nodes if "}text" in node.tag)
+
+
+def test_a_file_s_name_says_the_picture_the_test_and_what_was_chosen():
+    facts = (("picture", "My cat.jpg"), ("model", "ViT"), ("layer", "1 (of 3, counted from 0)"))
+    named = replace(CURVES, facts=facts)
+    assert curves_stem(named) == "my-cat_vit_deletion_by-hand_layer-1"
+    assert curves_stem(CURVES).startswith("deletion_by-hand")
 
 
 # On screen

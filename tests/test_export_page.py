@@ -14,6 +14,7 @@ from page_visit import (
     calm,
     choose_model,
     open_view,
+    picker,
     stand_ins,
     texts,
     upload,
@@ -243,19 +244,91 @@ def _drawn(heat, kind):
     return attnviz.figure.render(heat, kind, **options)
 
 
-@pytest.mark.parametrize("scale", ["own", "zero"])
-def test_the_command_below_a_figure_makes_that_very_file(page, shown, tmp_path, monkeypatch, scale):
+COMMANDED = [
+    ("map", {"scale": "own"}, "map.png"),
+    ("map", {"scale": "zero"}, "map.png"),
+    ("methods", {"export_methods": ["attention", "pca"], "asked": (1.0, 1.0)}, "row.png"),
+    ("layers", {"head": 1, "direction": "to", "asked": (1.0, 1.0)}, "film.png"),
+    ("heads", {"scale": "shared"}, "heads.png"),
+    ("numbers", {"export_metrics": ["entropy", "distance"]}, "metrics.png"),
+]
+
+
+@pytest.mark.parametrize(("kind", "state", "file"), COMMANDED)
+def test_the_command_below_a_figure_makes_that_very_file(
+    page, shown, tmp_path, monkeypatch, kind, state, file
+):
     monkeypatch.chdir(tmp_path)
     pixels = np.random.default_rng(0).integers(0, 256, (40, 48, 3), np.uint8)
     Image.fromarray(pixels).save(tmp_path / "mine.png")
     upload(page, "mine.png", (tmp_path / "mine.png").read_bytes())
     choose_model(page, "digits")
-    for key, value in {"export_words": False, "export_letters": True, "export_original": True, "scale": scale, "clip": True}.items():  # fmt: skip
+    for key, value in {"export_words": False, "export_letters": True, "export_original": True, "clip": True, "export_what": kind, **state}.items():  # fmt: skip
         page.session_state[key] = value
     calm(page.run())
     command = next(each.value for each in page.code if each.language == "bash")
     assert main(shlex.split(command)[3:]) == 0  # after python -m attnviz
-    assert (tmp_path / "map.png").read_bytes() == shown[-1]
+    assert (tmp_path / file).read_bytes() == shown[-1]
+
+
+WRITTEN = [
+    ("methods", {"export_methods": ["attention", "rollout"], "scale": "zero"}, "row.png"),
+    ("layers", {"head": 1, "film_scale": "shared", "scale": "zero"}, "film.png"),
+    ("heads", {"asked": (1.0, 1.0)}, "heads.png"),
+    ("numbers", {}, "metrics.png"),
+    ("compared", {"compare": "picture", "asked": (1.0, 1.0), "compare_scale": "both"}, "row.png"),
+    ("compared", {"compare": "model", "compare_model": SHALLOW, "compare_random": True}, "row.png"),
+    ("compared", {"compare": "query", "method": "relevance"}, "row.png"),
+]
+
+
+@pytest.mark.parametrize(("kind", "state", "file"), WRITTEN)
+def test_the_lines_below_a_figure_make_that_very_file(
+    page, shown, tmp_path, monkeypatch, kind, state, file
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samples").symlink_to(sample_path("cat").parent)
+    for key, value in {"export_what": kind, **state}.items():
+        page.session_state[key] = value
+    calm(page.run())
+    exec(next(each.value for each in page.code if each.language == "python"), {})
+    assert (tmp_path / file).read_bytes() == shown[-1]
+
+
+def test_layers_are_printed_as_the_view_of_layers_shows_them(page):
+    chosen = {"export_what": "layers", "head": 1, "direction": "to", "asked": (1.0, 1.0)}
+    for key, value in chosen.items():
+        page.session_state[key] = value
+    calm(page.run())
+    (figure,) = kept(keep(page))
+    film = attnviz.film(seen(), query=(0, 0), head=1, direction="to")
+    expected = np.stack([heat.values for heat in film.maps.values()])
+    assert np.array_equal(arrays(figure)["values"], expected)
+    calm(page.selectbox(key="head").set_value("max").run())
+    calm(page.radio(key="film_scale").set_value("shared").run())
+    _, other = kept(keep(page))
+    film = attnviz.film(seen(), query=(0, 0), head=None, head_fusion="max", direction="to")
+    expected = np.stack([heat.values for heat in film.maps.values()])
+    assert np.array_equal(arrays(other)["values"], expected)
+    options = {"scale": "shared", "width_mm": 89.0, "dpi": 150}
+    drawn = attnviz.figure.render(film.named("Cat"), ".png", **options)
+    assert other.files[".png"] == drawn
+
+
+def test_a_grid_that_is_only_drawn_anew_computes_no_head_anew(page, monkeypatch):
+    page.session_state["export_what"] = "heads"
+    calm(page.run())
+    monkeypatch.setattr("attnviz.head_maps._tile", lambda *_: pytest.fail("computed anew"))
+    calm(page.toggle(key="export_words").set_value(False).run())
+    assert "attnviz.heads" in next(each.value for each in page.code if each.language == "python")
+
+
+def test_heads_in_numbers_have_no_patch_to_pick(page):
+    assert picker(page, "patches")["size"]
+    page.session_state["export_what"] = "numbers"
+    calm(page.run())
+    with pytest.raises(StopIteration):
+        picker(page, "patches")
 
 
 def test_the_grid_of_heads_has_no_switch_in_vain(page):

@@ -65,6 +65,12 @@ def test_several_at_once_and_the_bad_ones_are_each_named_and_cost_the_good_ones_
     assert shown(page) == "one.png" and not page.error
 
 
+def test_that_a_reload_forgets_them_is_said_once_there_are_any(page):
+    assert "loaded again" not in texts(page)
+    upload(page, "mine.png", png((48, 32)))
+    assert texts(page).count("gone when the page is closed or loaded again") == 1
+
+
 def test_the_same_file_twice_is_one_picture_by_its_newest_name(page):
     upload(page, "first.png", png((40, 30)))
     upload(page, "other.png", png((30, 40)))

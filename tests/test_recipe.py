@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from attnviz.__main__ import main
 from attnviz.explain import Explanation
 from attnviz.figure import render
 from attnviz.methods import METHODS
-from attnviz.recipe import Recipe, Source, picture_path, recipe_of
-from attnviz.recipe_text import command_of, python_of
+from attnviz.recipe import Recipe, Source, picture_path, recipe_of, row_of
+from attnviz.recipe_command import command_of
+from attnviz.recipe_text import python_of
 from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
 from tests.test_film import cait
@@ -231,6 +233,111 @@ def test_a_switch_is_a_flag_where_it_is_not_as_usual_and_no_word_where_it_is(kin
         recipe = Recipe(source=SOURCE, kind=kind, drawing=switched)
         words = shlex.split(command_of(recipe, "a.png"))
         assert words[words.index("a.png") + 1 :] == flags
+
+
+FIGURE = {"width_mm": 120.0, "dpi": 80, "caption": False}
+
+
+def drawn_twice(project, recipe):
+    """By the lines of Python, and by the command."""
+    run_python(recipe)
+    by_lines = (project / recipe.file).read_bytes()
+    draw_by_command(recipe, "by-command.png")
+    return by_lines, (project / "by-command.png").read_bytes()
+
+
+ROWS = [
+    (("attention", "rollout"), (1, 1), {"scale": "zero", "letters": True, "original": True}),
+    (("similarity", "pca"), "cls", {}),
+    (("pca",), None, {}),
+    (("value_weighted",), "mean", {"colormap": "viridis"}),
+]
+
+
+@pytest.mark.parametrize(("methods", "query", "drawing"), ROWS)
+def test_a_row_of_methods_is_that_very_figure(project, methods, query, drawing):
+    parts = [
+        recipe_of(record(), SOURCE, method=method, query=query, name="digit-3.png")
+        for method in methods
+    ]
+    heats = [
+        attnviz.explain(record(), method, **({} if query is None else {"query": query})).named("digit-3.png")
+        for method in methods
+    ]  # fmt: skip
+    names = [heat.title for heat in heats]
+    recipe = row_of(parts, names, drawing={**FIGURE, **drawing})
+    expected = render(attnviz.beside(heats, names), ".png", **FIGURE, **drawing)
+    assert drawn_twice(project, recipe) == (expected, expected)
+
+
+@pytest.mark.parametrize("query", [None, (1, 1), "mean"])
+def test_a_grid_of_heads_is_that_very_figure(project, query):
+    drawing = {**FIGURE, "scale": "shared", "clip": 99.0}
+    recipe = recipe_of(record(), SOURCE, "grid", query=query, drawing=drawing, name="digit-3.png")
+    grid = attnviz.heads(record(), query=query)
+    expected = render(grid.named("digit-3.png"), ".png", **drawing)
+    assert drawn_twice(project, recipe) == (expected, expected)
+    np.testing.assert_array_equal(run_python(recipe)["grid"].values, grid.values)
+
+
+@pytest.mark.parametrize("names", [("entropy",), ("distance", "entropy")])
+def test_a_plot_of_metrics_is_that_very_figure(project, names):
+    drawing = {**FIGURE, "letters": True}
+    recipe = recipe_of(record(), SOURCE, "plot", drawing=drawing, name="digit-3.png", names=names)
+    plot = attnviz.plot(attnviz.head_metrics(record()).named("digit-3.png"), *names)
+    expected = render(plot, ".png", **drawing)
+    assert drawn_twice(project, recipe) == (expected, expected)
+
+
+def test_a_strip_of_layers_is_that_very_figure(project):
+    asked = {"head": 1, "direction": "to"}
+    recipe = recipe_of(
+        record(), SOURCE, "film",
+        query=(1, 1), options=asked, drawing=FIGURE, name="digit-3.png", output="film.png",
+    )  # fmt: skip
+    film = attnviz.film(record(), query=(1, 1), **asked).named("digit-3.png")
+    expected = render(film, ".png", **FIGURE)
+    assert drawn_twice(project, recipe) == (expected, expected)
+
+
+def test_two_that_differ_share_what_they_have_in_common(project):
+    other = replace(SOURCE, picture="samples/digit-8.png")
+    second = attnviz.observe(loaded("digits"), attnviz.open_image(ROOT / other.picture))
+    parts = [
+        recipe_of(record(), SOURCE, options={"layer": 1}, name="Three"),
+        recipe_of(second, other, options={"layer": 1}, name="Eight"),
+    ]
+    scale = Scale(0.0, 0.25, "by hand")
+    recipe = row_of(parts, ["3", "8"], drawing={**FIGURE, "scale": scale})
+    lines = python_of(recipe)
+    assert [lines.count(f"{call}(") for call in ("models.load", "open_image", "observe", "explain")] == [1, 2, 2, 2]  # fmt: skip
+    heats = [
+        attnviz.explain(record(), layer=1).named("Three"),
+        attnviz.explain(second, layer=1).named("Eight"),
+    ]
+    expected = render(attnviz.beside(heats, ["3", "8"]), ".png", **FIGURE, scale=scale)
+    run_python(recipe)
+    assert (project / "row.png").read_bytes() == expected
+    assert command_of(recipe) is None
+
+
+def test_a_row_that_the_command_would_not_draw_has_none():
+    usual = {
+        method: recipe_of(record(), SOURCE, method=method) for method in ("attention", "rollout")
+    }
+    titles = [METHODS[method].label for method in usual]
+    parts = [*usual.values()]
+    assert command_of(row_of(parts, titles, drawing={})) == (
+        f"python -m attnviz plate {PICTURE} --model digits -o row.png"
+        " --show methods --methods attention,rollout"
+    )
+    changed = recipe_of(record(), SOURCE, method="rollout", options={"residual": 0.25})
+    for parts_, names in (
+        (parts, ["a", "b"]),
+        ([parts[0], changed], titles),
+        ([parts[0], replace(parts[1], source=replace(SOURCE, random=True))], titles),
+    ):
+        assert command_of(row_of(parts_, names, drawing={})) is None
 
 
 def test_head_metrics(project):

@@ -1,23 +1,39 @@
 """The page's views without a browser: that each draws, and that what it draws is what it says."""
 
 import json
+import re
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
-from page_visit import calm, open_view, picker, record_on, stand_ins, texts, visit, widget
+from page_visit import (
+    SMALLER,
+    calm,
+    choose_model,
+    open_view,
+    picker,
+    record_on,
+    stand_ins,
+    texts,
+    visit,
+    widget,
+)
 from PIL import Image
 from scipy.stats import spearmanr
 
 import attnviz
+import models
 from attnviz.errors import BadOption
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS
-from attnviz.ui import heads_panel, methods_panel
+from attnviz.ui import cache, heads_panel, mask_panel, methods_panel, trust_panel
 from attnviz.ui.methods_panel import FIRST
 from attnviz.ui.ranking import OFFERED
+from attnviz.ui.turns import Turns
 from attnviz.ui.views import VIEWS
+from tests.test_film import cait
 
 
 @pytest.fixture
@@ -222,3 +238,89 @@ def test_a_figure_of_nothing_is_asked_for_again(page):
     page.session_state["export_methods"] = []
     calm(page.run())
     assert "Choose one method or more." in [each.value for each in page.info]
+
+
+def heads_outlined(page):
+    """The heads that have an outline."""
+    found = (re.match(r"\*\*Head (\d+)\*\*", each.value) for each in page.caption)
+    return [int(match[1]) for match in found if match]
+
+
+def test_the_mask_has_the_heads_of_the_last_layer_that_the_map_goes_through(page):
+    page.session_state["method"] = "rollout"
+    open_view(page, "mask")
+    assert "Each head of layer 2 (of 3" in texts(page)
+    calm(page.slider(key="span").set_value((0, 1)).run())
+    assert "Each head of layer 1 (of 3" in texts(page)
+    assert heads_outlined(page) == [0, 1, 2]
+
+
+def test_a_head_without_an_outline_costs_the_others_nothing(page, monkeypatch):
+    real, bare = mask_panel.mass_mask, attnviz.explain(record_on(page), head=1).values
+
+    def mass_mask(values, mass):
+        return real(np.zeros_like(values) if np.array_equal(values, bare) else values, mass)
+
+    monkeypatch.setattr(mask_panel, "mass_mask", mass_mask)
+    open_view(page, "mask")
+    assert heads_outlined(page) == [0, 2]
+    (info,) = page.info
+    assert info.value.startswith("Head 1: ")
+
+
+def test_a_mask_stands_where_the_query_asks_in_no_head_of_its_layer(monkeypatch):
+    with stand_ins(monkeypatch):
+        others = models.load
+        monkeypatch.setattr(
+            models,
+            "load",
+            lambda name, **how: (
+                replace(cait(), name=name) if name == SMALLER else others(name, **how)
+            ),
+        )
+        page = visit()
+        choose_model(page, SMALLER)
+        page.session_state["method"], page.session_state["asked"] = "gradcam", (225.0, 150.0)
+        open_view(page, "mask")
+        assert not page.error and not heads_outlined(page)
+        (info,) = page.info
+        assert info.value.startswith("Every head: ") and "does not ask" in info.value
+        assert "**Grad-CAM on tokens**: " in texts(page)  # the map itself is outlined
+
+
+def test_each_test_of_a_map_is_a_file_of_its_own(page, monkeypatch):
+    files = []
+    monkeypatch.setattr(
+        trust_panel, "offer_file", lambda label, make, name, mime: files.append(name)
+    )
+    open_view(page, "trust")
+    for _ in range(2):
+        calm(next(b for b in page.button if b.label.startswith("Run the model")).click().run())
+        calm(page.radio(key="trust_mode").set_value("insertion").run())
+    deletion, insertion = dict.fromkeys(files)
+    assert re.fullmatch(r"cat_.*_deletion_.*layer-2.*\.pdf", deletion)
+    assert insertion == deletion.replace("deletion", "insertion")
+
+
+def test_a_test_that_found_no_place_costs_no_earlier_one(page):
+    page.session_state["trust"] = dict.fromkeys(map(str, range(trust_panel.KEPT)))
+    open_view(page, "trust")
+    (test,) = (b for b in page.button if b.label.startswith("Run the model"))
+    cache.observations().line = full = Turns(longest=0)
+    with full.turn("somebody else"):
+        calm(test.click().run())
+    assert page.error and len(page.session_state["trust"]) == trust_panel.KEPT
+    (test,) = (b for b in page.button if b.label.startswith("Run the model"))
+    calm(test.click().run())
+    assert "0" not in page.session_state["trust"] and "1" in page.session_state["trust"]
+    assert len(page.session_state["trust"]) == trust_panel.KEPT
+
+
+def test_a_method_that_found_no_place_is_asked_again(page):
+    page.session_state["methods"] = ["attention", "flow"]
+    cache.observations().line = full = Turns(longest=0)
+    with full.turn("somebody else"):
+        open_view(page, "methods")
+        (again,) = (b for b in page.button if b.label == "Try again")
+    calm(again.click().run())
+    assert not page.error and picker(page, "map-flow")["values"]

@@ -23,7 +23,7 @@ from attnviz.ui.linked import ask_as_linked
 from attnviz.ui.other_side import Other
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.query_panel import choose_name
-from attnviz.ui.stage import Stage, show_provenance
+from attnviz.ui.stage import Stage, say_wrong, show_provenance
 from attnviz.ui.state import plain
 
 MOST = 20
@@ -102,7 +102,8 @@ def show_alike(stage: Stage, other: Other) -> None:
             st.session_state["alike/ground"] = second.ground
             matches = _matches(stage, second)[:count]
     except AttnVizError as error:
-        right.error(str(error), icon=":material/error:")
+        with right:
+            say_wrong(error, again="other")
         _show_asker(Side(stage, "here", left, ()))
         return
     here = Side(stage, "here", left, tuple(match.here for match in matches))

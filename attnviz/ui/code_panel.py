@@ -11,7 +11,8 @@ import streamlit as st
 
 from attnviz.heatmap import Heatmap
 from attnviz.recipe import Aim, Kind, Recipe, Source, picture_path, recipe_of
-from attnviz.recipe_text import command_of, python_of
+from attnviz.recipe_command import command_of
+from attnviz.recipe_text import python_of
 from attnviz.samples import SAMPLES, sample_path
 from attnviz.scale import Scale
 from attnviz.ui import cache
@@ -26,7 +27,8 @@ from attnviz.usage import METHOD
 def show_code(*recipes: Recipe) -> None:
     """The lines of Python and, where there is one, the command; folded away at first."""
     with st.expander("Show me the code", icon=":material/code:"):
-        own = not recipes[0].source.picture.startswith("samples/")
+        pictures = [source.picture for recipe in recipes for source in recipe.sources]
+        own = not all(picture.startswith("samples/") for picture in pictures)
         st.caption(
             "The same numbers outside this page. Run it in the folder of attnviz"
             + (", with your picture there under this name." if own else ".")
@@ -34,9 +36,11 @@ def show_code(*recipes: Recipe) -> None:
         for recipe in recipes:
             st.code(python_of(recipe), language="python", wrap_lines=True)
         if commands := [command for each in recipes if (command := command_of(each)) is not None]:
+            plot = any(recipe.kind == "plot" for recipe in recipes)
+            numbers = ".csv, and leave out the metrics and" if plot else ".npz, and leave out"
             st.caption(
-                "Or on the command line. For the numbers let the file end in .npz, and leave out"
-                " how it is drawn:"
+                f"Or on the command line. For the numbers let the file end in {numbers} how it is"
+                " drawn:"
             )
             st.code("\n".join(commands), language="bash", wrap_lines=True)
 

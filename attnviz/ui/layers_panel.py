@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,21 @@ SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
 _WORDS = {"from": "What the {} attends to", "to": "Who attends to the {}"}
 
 
-def show_layers(stage: Stage) -> None:
-    """The query's map in every layer: played, as a strip whose layers open, and as files."""
+@dataclass(frozen=True)
+class FilmAsked:
+    """The film that was asked for, and how it is drawn."""
+
+    film: Film
+    options: dict[str, Any]
+    """Of `attnviz.film`: the head and the direction."""
+    drawing: dict[str, Any]
+    """What the player and the files have in common."""
+    own: bool
+    """Whether each layer has a scale of its own."""
+
+
+def ask_for_film(stage: Stage) -> FilmAsked:
+    """The widgets, and the query's map in every layer."""
     left, right = st.columns(2, gap="medium")
     head = choose_head(max(layer.heads for layer in stage.record.layers), left, left)
     asked: dict[str, Any] = {"direction": choose_direction(right)}
@@ -42,8 +56,15 @@ def show_layers(stage: Stage) -> None:
     own = _choose_scale()
     with stage.computing("Computing the layers' maps …"):
         film = stage.seen.film(query=stage.query, **asked)
-    film = film.named(st.session_state.seen_name)
-    drawing = _drawing(stage, film, own=own)
+    film = film.named(stage.picture_name)
+    return FilmAsked(film, asked, _drawing(stage, film, own=own), own)
+
+
+def show_layers(stage: Stage) -> None:
+    """The query's map in every layer: played, as a strip whose layers open, and as files."""
+    wanted = ask_for_film(stage)
+    film, asked, drawing = wanted.film, wanted.options, wanted.drawing
+    head = asked["head_fusion"] if asked["head"] is None else asked["head"]
     by = f"all heads, by their {head}" if head in HEAD_FUSIONS else f"head {head}"
     words = _WORDS[asked["direction"]].format(stage.asker)
     st.subheader(f"{words}, layer by layer", anchor=False)
@@ -54,7 +75,7 @@ def show_layers(stage: Stage) -> None:
     )
     for note in film.notes:
         st.caption(f":material/warning: {note[0].upper()}{note[1:]}.")
-    _show(stage, film, drawing, words, own=own)
+    _show(stage, film, drawing, words, own=wanted.own)
     st.caption(f"{plain(film.summary)}; opacity {stage.look.alpha:g}.")
     _offer(film, drawing)
     show_code(recipe_on(stage, "film", options=asked, drawing=drawing))
@@ -77,7 +98,6 @@ def _choose_scale() -> bool:
 
 
 def _drawing(stage: Stage, film: Film, *, own: bool) -> dict[str, Any]:
-    """The options that the player and the files have in common."""
     look = stage.look
     drawing: dict[str, Any] = {
         "alpha": look.alpha,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from attnviz import colour, export
-from attnviz.errors import BadOption
+from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation
-from attnviz.mass import MASS, mass_mask
+from attnviz.mass import MASS, MassMask, mass_mask
 from attnviz.ui.figure_files import FORMATS, offer_file
+from attnviz.ui.stage import Stage
 
 WIDTH = 600
 """Pixels of the map's own picture, on a wide screen."""
@@ -19,9 +18,7 @@ ACROSS = 4
 """Pictures beside each other on a wide screen."""
 
 
-def show_masks(
-    heat: Explanation, on_screen: Callable[[Explanation], Explanation], heads: list[Explanation]
-) -> None:
+def show_masks(stage: Stage, heat: Explanation, layer: int) -> None:
     """A threshold, the outline on the map above, its file; then the heads of one layer."""
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     mass: float = left.slider(
@@ -37,7 +34,7 @@ def show_masks(
     )
     try:
         with st.container(width=WIDTH):
-            _show_outline(on_screen(heat), mass, heat.title)
+            _show_outline(stage.seen.on_screen(heat), mass_mask(heat.values, mass), heat.title)
     except BadOption as error:
         st.info(str(error), icon=":material/info:")
     else:
@@ -49,16 +46,33 @@ def show_masks(
                 f"{export.file_stem(heat)}_mask{suffix}",
                 mime,
             )
-    st.caption(f"Each head of layer {heads[0].fact('layer')}, by its attention:")
-    for start in range(0, len(heads), ACROSS):
-        for number, place in enumerate(st.columns(ACROSS), start):
-            if number < len(heads):
-                with place:
-                    _show_outline(on_screen(heads[number]), mass, f"Head {number}")
+    _show_heads(stage, layer, mass)
 
 
-def _show_outline(heat: Explanation, mass: float, title: str) -> None:
-    mask = mass_mask(heat.values, mass)
+def _show_heads(stage: Stage, layer: int, mass: float) -> None:
+    """Those that have an outline, and why the others have none."""
+    outlined: list[tuple[str, Explanation, MassMask]] = []
+    lacking: dict[str, list[int]] = {}
+    with stage.computing("Computing the heads' maps …"):
+        for head in range(stage.record.layers[layer].heads):
+            try:
+                heat = stage.seen.explain("attention", query=stage.query, layer=layer, head=head)
+                outlined.append((f"Head {head}", heat, mass_mask(heat.values, mass)))
+            except AttnVizError as error:
+                lacking.setdefault(str(error), []).append(head)
+    total = len(stage.record.layers)
+    st.caption(f"Each head of layer {layer} (of {total}, counted from 0), by its attention:")
+    for start in range(0, len(outlined), ACROSS):
+        row = outlined[start : start + ACROSS]
+        for (title, heat, mask), place in zip(row, st.columns(ACROSS), strict=False):
+            with place:
+                _show_outline(stage.seen.on_screen(heat), mask, title)
+    for why, heads in lacking.items():
+        named = f"{'Head' if len(heads) == 1 else 'Heads'} {', '.join(map(str, heads))}"
+        st.info(f"{named if outlined else 'Every head'}: {why}", icon=":material/info:")
+
+
+def _show_outline(heat: Explanation, mask: MassMask, title: str) -> None:
     alt = f"{title}: the patches that hold {mask.mass:.1%} of the map, outlined on the picture"
     st.image(colour.outlined(heat, mask), width="stretch", alt=alt)
     count = int(mask.kept.sum())

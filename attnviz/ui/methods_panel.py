@@ -21,7 +21,7 @@ from attnviz.ui.method_panel import Ask
 from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import pick_cell, picked_cell
-from attnviz.ui.stage import Stage
+from attnviz.ui.stage import Stage, say_wrong
 
 FIRST = ("attention", "rollout", "value_weighted", "similarity")
 """Methods that are shown at first: none of them runs the model again or takes long."""
@@ -105,6 +105,9 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
         st.button("Open", key=f"open-{name}", on_click=go_to_method, args=(name,))
     try:
         heat = wanted.compute()
+    except Busy as error:
+        say_wrong(error, again=name)
+        return None
     except AttnVizError as error:
         st.info(str(error), icon=":material/block:")
         return None

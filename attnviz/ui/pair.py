@@ -86,8 +86,8 @@ def ask_for_pair(stage: Stage, kind: str, other: Other) -> Pair:
     return Pair(kind, other, MapAsked(stage, asked, seen, request), _choose_scale())
 
 
-def printed(pair: Pair) -> tuple[Beside, Scale | None]:
-    """Both maps as a row, and the scale of both if they share one; says what else differs.
+def printed(pair: Pair) -> tuple[Beside, Scale | None, tuple[MapAsked, MapAsked]]:
+    """Both maps as a row, their scale if they share one, and themselves; says what else differs.
 
     Raises AttnVizError where the other side cannot be seen, or is the same map.
     """
@@ -97,16 +97,16 @@ def printed(pair: Pair) -> tuple[Beside, Scale | None]:
             f"{method.label} is of the whole picture, the same for every query: choose another"
             " method, or compare by another picture, model or resolution."
         )
-    second = pair.second()
-    heats = pair.first.compute(), second.compute()
+    maps = pair.first, pair.second()
+    heats = [each.compute() for each in maps]
     differ = [fact for fact in CHOSEN if len({heat.fact(fact) for heat in heats}) > 1]
     names = [
         ", ".join([name, *_telling(heat, [fact for fact in differ if fact != pair.kind])])
         for name, heat in zip(pair.other.names, heats, strict=True)
     ]
     scale = pair.scale_of(heats)
-    say_differences((pair.first, second), heats)
-    return beside(heats, names if len({*names}) == len(names) else ()), scale
+    say_differences(maps, heats)
+    return beside(heats, names if len({*names}) == len(names) else ()), scale, maps
 
 
 def _telling(heat: Explanation, facts: Sequence[str]) -> list[str]:
@@ -116,7 +116,7 @@ def _telling(heat: Explanation, facts: Sequence[str]) -> list[str]:
 def _wish(wish: object, stage: Stage, classes: Sequence[str]) -> Wish:
     """The same target on the other side: a patch is the one at the same place.
 
-    Raises BadOption for a class, of those of the first side, that the other has not.
+    Raises BadOption for a class or a place, of those of the first side, that the other has not.
     """
     match wish:
         case ("class", int(number)) if not _same(number, classes, stage.model_run.vit.classes):
@@ -125,6 +125,11 @@ def _wish(wish: object, stage: Stage, classes: Sequence[str]) -> Wish:
                 " that number and name: explain what both have, as a similarity."
             )
         case ("token", (int(), int())):
+            if not isinstance(stage.query, tuple):
+                raise BadOption(
+                    "The target is likeness to a patch, and the other side has no patch at that"
+                    " place: pick a patch that lies in both."
+                )
             return "token", stage.query
         case ("class" | "token" | "sample" as kind, what):
             return cast("Wish", (kind, what))
@@ -167,11 +172,24 @@ def _differences(maps: Sequence[MapAsked], heats: Sequence[Explanation]) -> Iter
                 " where they lie, or each map on a scale of its own."
             )
     here, there = (each.stage for each in maps)
-    linked = here.asks == there.asks and maps[0].method.asks
-    if linked and isinstance(here.query, str) and here.query != there.query:
-        yield f"The second side has no {here.asker}: there the {there.asker} asks."
+    if here.asks == there.asks and maps[0].method.asks:
+        yield from _other_asker(here, there)
     if one.unit != other.unit:
         yield f"The units differ: {one.unit} and {other.unit}."
+
+
+def _other_asker(here: Stage, there: Stage) -> Iterator[str]:
+    """That what asks on one side is not there on the other, so that its usual token asks."""
+    match here.query, there.query:
+        case (str(), tuple()):
+            yield (
+                f"The first side has no patch at that place: there the {here.asker} asks, and on"
+                f" the second side the {there.asker}."
+            )
+        case (tuple(), str()):
+            yield f"The second side has no patch at that place: there the {there.asker} asks."
+        case (str(one), str(other)) if one != other:
+            yield f"The second side has no {here.asker}: there the {there.asker} asks."
 
 
 def _choose_scale() -> bool:

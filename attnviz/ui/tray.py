@@ -118,7 +118,8 @@ def show_tray() -> None:
         return
     shown = picture()
     st.caption(
-        f"Your pictures ({len(kept)} of at most {MOST}), kept for this visit only.",
+        f"Your pictures ({len(kept)} of at most {MOST}). They are gone when the page is closed or"
+        " loaded again."
     )
     with st.container(key="tray"):
         for held in reversed(kept):

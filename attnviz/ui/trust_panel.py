@@ -69,9 +69,6 @@ def show_trust(
     passes = (1 + ORDERS) * (STEPS - 1)
     label = f"Run the model on about {passes} altered pictures"
     if st.button(label, icon=":material/science:", disabled=asked in kept):
-        while len(kept) >= KEPT:
-            del kept[next(iter(kept))]
-
         try:
             with heavy(status) as turn:
 
@@ -87,16 +84,19 @@ def show_trust(
             say_wrong(error, again=None)  # the button above is what asks again
         finally:
             status.empty()
+        while len(kept) > KEPT:
+            del kept[next(iter(kept))]
     if (found := kept.get(asked)) is not None:
         _show(found)
     return {"mode": mode, "steps": STEPS, "orders": ORDERS}
 
 
 def _show(found: Faithfulness) -> None:
+    stem = plot_export.curves_stem(found)
     st.plotly_chart(
         curve_figure(found, caption=False),
         theme=None,
-        config=figures.camera("faithfulness"),
+        config=figures.camera(stem),
         alt=f"{found.score} against the share of patches, for the map and for random orders",
     )
     st.markdown(f"**{found.title}**: {found.verdict}. Watched: {found.score}.")
@@ -106,6 +106,6 @@ def _show(found: Faithfulness) -> None:
     offer_file(
         "Download as PDF",
         lambda: plot_export.render_curves(found, suffix),
-        f"faithfulness{suffix}",
+        f"{stem}{suffix}",
         mime,
     )

@@ -23,9 +23,9 @@ from attnviz.ui.methods_panel import show_methods
 from attnviz.ui.mosaic_panel import show_mosaic
 from attnviz.ui.one_map import MapAsked, ask_for_map
 from attnviz.ui.other_side import choose_kind, choose_other
-from attnviz.ui.pair import ask_for_pair, printed
+from attnviz.ui.pair import ask_for_pair
 from attnviz.ui.patches_panel import show_patches
-from attnviz.ui.plate_panel import choose_figure, drawing_of_plate, plate_of
+from attnviz.ui.plate_panel import Plate, choose_figure, plate_of, plate_of_two
 from attnviz.ui.ranking import choose_ranking
 from attnviz.ui.set_panel import show_set
 from attnviz.ui.stack_panel import show_stack
@@ -115,19 +115,25 @@ def _show_figure(stage: Stage, kind: str) -> None:
         named, other = pair.first.method.asks, pair.second_ground
         with stage.beside_picture(PICTURE_SHARE, named=named, other=other):
             try:
-                row, scale = printed(pair)
+                plate = plate_of_two(stage, pair)
             except AttnVizError as error:
                 say_wrong(error)
                 return
-            show_figure(stage, row, options_for(row, drawing_of_plate(stage.look, kind, scale)))
+            _show_plate(stage, plate)
     else:
-        with stage.beside_picture(PICTURE_SHARE, named=kind != "numbers"):  # these are of all
+        # Heads in numbers are of all queries: there is none to pick.
+        with st.container() if kind == "numbers" else stage.beside_picture(PICTURE_SHARE):
             try:
-                figure = plate_of(stage, kind)
+                plate = plate_of(stage, kind)
             except BadOption as error:
                 st.info(str(error), icon=":material/info:")
                 return
-            show_figure(stage, figure, options_for(figure, drawing_of_plate(stage.look, kind)))
+            _show_plate(stage, plate)
+
+
+def _show_plate(stage: Stage, plate: Plate) -> None:
+    drawing = options_for(plate.figure, plate.drawing)
+    show_code(plate.recipe(show_figure(stage, plate.figure, drawing)))
 
 
 def _heads(stage: Stage) -> None:
@@ -141,13 +147,9 @@ def _mask(stage: Stage) -> None:
     wanted = ask_for_map(stage)
     right = stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks)
     heat = wanted.compute()
-    layer = wanted.asked.options.get("layer", len(stage.record.layers) - 1)
-    heads = [
-        stage.seen.explain("attention", query=stage.query, layer=layer, head=head)
-        for head in range(stage.record.layers[layer].heads)
-    ]
+    options, last = wanted.asked.options, len(stage.record.layers) - 1
     with right:
-        show_masks(heat, stage.seen.on_screen, heads)
+        show_masks(stage, heat, options.get("layer", options.get("last_layer", last)))
     _show_code(stage, "mask", wanted, extra={"mass": st.session_state.mass})
 
 
