@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, isfinite, log10
 from numbers import Real
@@ -105,6 +105,11 @@ def choose_scale(
         ]
         words += f", clipped at percentile{'s' if len(cut) > 1 else ''} {' and '.join(cut)}"
     return Scale(*ends(low, high), words)
+
+
+def scale_of_bar(scales: Sequence[Scale]) -> Scale:
+    """One of which a bar shows every colour: a level map's has one alone."""
+    return next((scale for scale in scales if not scale.flat), scales[0])
 
 
 def require_clip(clip: float | None) -> None:

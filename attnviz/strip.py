@@ -13,7 +13,7 @@ from attnviz.facts import Facts, with_colours
 from attnviz.frames import Frames, layers_of
 from attnviz.legend import nothing_else, swallowed
 from attnviz.paper import ORIGINAL, as_notes, stretches
-from attnviz.scale import Scale, require_clip, within
+from attnviz.scale import Scale, require_clip, scale_of_bar, within
 from attnviz.shapes import as_whole
 from attnviz.sheet import printable_facts, printed
 from attnviz.typeset import TIED, wrap
@@ -138,7 +138,7 @@ def _board(frames: Frames, paper: FilmPaper) -> Board:
     every = np.concatenate([heat.drawn for heat in frames.maps.values()])
     bar = Bar(
         said=_said(frames, scales, paper),
-        scale=_bar_scale(scales),
+        scale=scale_of_bar(scales),
         values=every,
         ends=("each layer's lower end", "its upper end") if paper.own_scales() else None,
     )
@@ -168,11 +168,6 @@ def _labels(frames: Frames, scales: list[Scale], *, own: bool) -> list[list[str]
         [*name, scale.reach_over(heat.drawn).replace(" to ", f" to{TIED}")]
         for name, scale, heat in every
     ]
-
-
-def _bar_scale(scales: list[Scale]) -> Scale:
-    """A scale that has colours to show: one of a level map alone is flat."""
-    return next((scale for scale in scales if not scale.flat), scales[0])
 
 
 def _said(frames: Frames, scales: list[Scale], paper: FilmPaper) -> str:

@@ -120,10 +120,7 @@ def test_the_visitor_s_own_picture_is_named_and_cannot_break_out(page):
 
 def test_where_the_model_failed_since_size_and_fit_are_written():
     request = ("no sample", Choice("digits"), (32, 32), "aspect", ("token", (1, 2)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamlit.session_state", type("State", (), {"seen_name": "a.jpg"}))
-        source = source_of(None, request)
-    assert source == Source(
+    assert source_of(None, request, "a.jpg") == Source(
         model="digits",
         picture="a.jpg",
         fit="aspect",

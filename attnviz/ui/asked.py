@@ -37,6 +37,10 @@ class Ground:
         left, top, right, bottom = self.box
         return replace(self, box=(left * across, top * down, right * across, bottom * down))
 
+    def on(self, grid: tuple[int, int], box: Box) -> Ground:
+        """The same tokens on a map's cells: a later stage has a grid of its own."""
+        return replace(self, layout=replace(self.layout, grid=grid), box=box)
+
     def of_other(self, key: str) -> Ground:
         """The same tokens, of which another asks."""
         return replace(self, key=key)

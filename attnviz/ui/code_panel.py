@@ -74,8 +74,8 @@ def drawing_of(heat: Heatmap, look: Look, scale: Scale | None) -> Mapping[str, A
     return drawing | {"scale": "zero" if look.scale == "zero" else "own", "clip": look.clip}
 
 
-def source_of(run: Run | None, request: Request, name: str = "") -> Source:
-    """Which model saw which picture, and how, by what the record is kept by.
+def source_of(run: Run | None, request: Request, name: str) -> Source:
+    """Which model saw the picture of that name, and how, by what the record is kept by.
 
     Where the model failed since and the last result still stands, nothing is known of its own size:
     size and fit are written then in any case.
@@ -113,7 +113,7 @@ def _path(digest: str, own: str) -> str:
     """The sample of that content, or the visitor's picture by the name that it came with."""
     if (name := _samples().get(digest)) is not None:
         return picture_path(SAMPLES[name].file, sample=True)
-    return picture_path(own or st.session_state.seen_name)
+    return picture_path(own)
 
 
 @remember

@@ -14,7 +14,7 @@ from attnviz.film import Film
 from attnviz.heatmap import shared_scale
 from attnviz.legend import legend
 from attnviz.methods.fusion import HEAD_FUSIONS
-from attnviz.scale import Scale
+from attnviz.scale import scale_of_bar
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
 from attnviz.ui.go_to import go_to_layer
@@ -140,7 +140,7 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
     play(
         pictures,
         captions,
-        bar=colour_bar(_with_colours(scales), look["colormap"]),
+        bar=colour_bar(scale_of_bar(scales), look["colormap"]),
         ratio=width / height,
         alt=f"{words}, as colours over the picture",
         key="film",
@@ -157,11 +157,6 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
             " patches hold so much. *Each layer its own* shows the pattern of each; *Cut the"
             " scale* in the sidebar cuts those patches off."
         )
-
-
-def _with_colours(scales: list[Scale]) -> Scale:
-    """A scale of which the bar shows every colour: a level map's has one alone."""
-    return next((scale for scale in scales if not scale.flat), scales[0])
 
 
 @st.fragment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def _places(made: LiveMap, ground: Ground, heat: Explanation) -> dict[str, Any]:
     askers: Sequence[int] = made.askers
     named = None
     if (heat.grid, heat.box) != (ground.layout.grid, ground.box):
-        on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
+        on_map = ground.on(heat.grid, heat.box)
         named = [ground.cell_at(on_map.centre(cell)) for cell in cells_of(heat.grid)]
         askers = [-1 if patch is None else askers[patch[0] * cols + patch[1]] for patch in named]
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -45,8 +44,7 @@ def show_map(
     where three components are mixed as colours.
     """
     drawing = drawing_options(look, scale)
-    # A later stage has a grid of its own: what is picked on it is a place in the picture.
-    on_map = Ground(replace(ground.layout, grid=heat.grid), heat.box)
+    on_map = ground.on(heat.grid, heat.box)
     pick_cell(
         shown.overlay(**drawing),
         grid=shown.grid,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import streamlit as st
 
@@ -12,7 +11,6 @@ from attnviz.explain import Explanation
 from attnviz.legend import legend
 from attnviz.methods import METHODS
 from attnviz.ranks import agreement, ranked
-from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.go_to import go_to_method
@@ -113,7 +111,7 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
         return None
     drawn = ranked(heat) if by_rank and not heat.in_colour else heat
     look, shown = stage.look, stage.seen.on_screen(drawn)
-    on_map = Ground(replace(stage.ground.layout, grid=heat.grid), heat.box)
+    on_map = stage.ground_of(heat)
     scale = None if heat.in_colour else look.scale_of(drawn)
     drawing = {} if scale is None else {"colormap": look.colormap, "scale": scale}
     key = f"map-{name}"

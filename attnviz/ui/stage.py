@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
@@ -56,8 +56,8 @@ class Stage:
 
     def ground_of(self, heat: Heatmap) -> Ground:
         """The same on a map, whose grid may be a later stage's."""
-        layout = replace(self.record.layout, grid=heat.grid)
-        return Ground(layout, heat.box, self.asks).stretched(*self.per_pixel)
+        on_map = Ground.of(self.record, self.asks).on(heat.grid, heat.box)
+        return on_map.stretched(*self.per_pixel)
 
     @property
     def picture_name(self) -> str:

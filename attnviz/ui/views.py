@@ -139,7 +139,7 @@ def _show_plate(stage: Stage, plate: Plate) -> None:
 def _heads(stage: Stage) -> None:
     with stage.computing("Measuring the heads …"):
         metrics = stage.seen.metrics()
-    show_heads(metrics.named(st.session_state.seen_name))
+    show_heads(metrics.named(stage.picture_name))
     show_code(recipe_on(stage, "metrics"))
 
 
