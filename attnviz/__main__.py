@@ -53,7 +53,7 @@ from attnviz.record import AttentionRecord
 from attnviz.side_files import side_places, write_sides
 from attnviz.target import Target, similarity_to
 from attnviz.tokens import Query
-from attnviz.usage import counted, escape_output, say_loading
+from attnviz.usage import counted, escape_output, printable, say_loading
 from attnviz.wishes import asked_of
 from attnviz.writing import checked_target, kind_of, require_apart, require_free, write_whole
 from models.devices import choose_device
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             _draw(parser_of(command).parse_args(words[command is not None :]), command)
     except AttnVizError as error:
-        print(f"attnviz: {error}", file=sys.stderr)
+        print(printable(f"attnviz: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read the output has had enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -239,7 +239,7 @@ def _require_places(
 def _say(line: str) -> None:
     """Print, where there is somebody to print to: the file is written anyway."""
     with suppress(OSError, UnicodeError):
-        print(line, flush=True)
+        print(printable(line), flush=True)
 
 
 if __name__ == "__main__":

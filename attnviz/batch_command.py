@@ -19,7 +19,7 @@ from attnviz.export import KINDS
 from attnviz.interrupt import CODE
 from attnviz.paper_flags import require_used
 from attnviz.tokens import Query
-from attnviz.usage import say_loading
+from attnviz.usage import printable, say_loading
 
 NAME = "batch"
 
@@ -142,16 +142,16 @@ def _say(report: Report, path: Path, kept: str) -> None:
         parts.append(f"{report.before} {'was' if report.before == 1 else 'were'} done before")
     if report.failed:
         parts.append(f"{len(report.failed)} could not be done")
-    print(f"{path}: of {_count(report.total, 'picture')} {', '.join(parts)}")
+    print(printable(f"{path}: of {_count(report.total, 'picture')} {', '.join(parts)}"))
     for name in report.changed:
         if name in report.failed:
             away = "left out" if kept == "row" else "removed"
             done = f", and could not be done: its earlier {kept} is {away}"
         else:
             done = ": done again"
-        print(f"{name} is another picture than before{done}")
+        print(printable(f"{name} is another picture than before{done}"))
     for name in report.gone:
-        print(f"{name} is not there any more: its {kept} is kept")
+        print(printable(f"{name} is not there any more: its {kept} is kept"))
     if report.others:
         are = "is of a picture that was" if report.others == 1 else "are of pictures that were"
         print(f"{_count(report.others, kept)} {are} not asked for this time")
@@ -166,4 +166,4 @@ def _say_failed(report: Report) -> None:
     """A table of the pictures that could not be done."""
     wide = max(map(len, report.failed), default=0)
     for name, reason in sorted(report.failed.items()):
-        print(f"  {name.ljust(wide)}  {reason}")
+        print(printable(f"  {name.ljust(wide)}  {reason}"))

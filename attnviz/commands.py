@@ -9,7 +9,7 @@ import models
 from attnviz.errors import UnknownName
 from attnviz.keeping import Route
 from attnviz.replay_command import replay_command
-from attnviz.usage import NAMES, CommandParser, counted, say_loading
+from attnviz.usage import NAMES, CommandParser, counted, printable, say_loading
 from attnviz.verify import LayerCheck, verify
 from models.search import Found, describe, search
 
@@ -110,4 +110,5 @@ def _print(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as they need to be."""
     wide = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     for row in [head, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip())
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True))
+        print(printable(line.rstrip()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from einops import rearrange
 
@@ -12,6 +14,9 @@ from attnviz.sinks import in_words, swallowed_by
 
 CHANNELS = ("red", "green", "blue")
 """What a patch's three values are drawn as, in their order."""
+
+CLIPS = (99.0, 95.0, 90.0, 75.0)
+"""Percentiles that are tried, the mildest first, for a map that a few patches swallow."""
 
 
 def channels(
@@ -60,16 +65,39 @@ def legend(
     return None, f"{said}{smoothed}"
 
 
-def swallowed(heat: Heatmap, scale: str | Scale = "own", *, clip: float | None = None) -> str:
-    """What to say where a few patches leave nothing to see of a map on such a scale, else nothing.
+def swallowed(
+    heats: Sequence[Heatmap],
+    scales_by: Callable[[float | None], Sequence[Scale]],
+    clip: float | None,
+    *,
+    ready: bool = False,
+) -> tuple[list[str], str]:
+    """Who leaves nothing else to see of each map, "" where nobody does; and what that does.
 
-    What lies above the scale's upper end is drawn as this end, and counts as that. What the query
-    keeps by itself is told from sinks. `clip` is what was given, of a ready scale too.
+    What lies above a scale's upper end is drawn as this end, and counts as that. What the query
+    keeps by itself is told from sinks.
+
+    Args:
+        heats: maps of one figure.
+        scales_by: gives their scales by a clip.
+        clip: what they are drawn by.
+        ready: whether the scales have their ends, so that there is no way out by another clip.
     """
+    who = [_who_swallows(*drawn) for drawn in zip(heats, scales_by(clip), strict=True)]
+    done = "so much that nothing else is seen"
+    tried = () if ready or not any(who) else (each for each in CLIPS if not clip or each < clip)
+    for other in tried:
+        drawn = [*zip(heats, scales_by(other), strict=True)]
+        hidden = [each for each, words in zip(drawn, who, strict=True) if words]
+        if not any(scale.flat or _who_swallows(heat, scale) for heat, scale in hidden):
+            return who, f"{done}; clip={other:g} shows the others"
+    return who, done
+
+
+def _who_swallows(heat: Heatmap, scale: Scale) -> str:
     if heat.in_colour:
         return ""
-    chosen = scale if isinstance(scale, Scale) else choose_scale(heat.drawn, scale, clip=clip)
-    values = heat.values.clip(max=chosen.high)
+    values = heat.values.clip(max=scale.high)
     who = []
     if set(heat.itself) & set(swallowed_by(values, heat.filled)):
         (row, col), *others = heat.itself
@@ -77,13 +105,7 @@ def swallowed(heat: Heatmap, scale: str | Scale = "own", *, clip: float | None =
         who.append(f"the query itself (row {row}, column {col}{pooled}) keeps")
     if sinks := swallowed_by(values, heat.filled, itself=heat.itself):
         who.append(in_words(sinks))
-    return f"{', and '.join(who)} {nothing_else(clip)}" if who else ""
-
-
-def nothing_else(clip: float | None) -> str:
-    """What a few patches do that swallow a map, and the way out of it."""
-    way_out = "a clip, such as 99," if clip is None else "a lower clip"
-    return f"so much that nothing else is seen; {way_out} shows the others"
+    return ", and ".join(who)
 
 
 def value_texts(heat: Heatmap) -> list[str]:

@@ -12,7 +12,7 @@ from attnviz.facts import Facts, with_colours
 from attnviz.heatmap import Heatmap
 from attnviz.legend import legend, swallowed
 from attnviz.mass import MassMask, mass_mask, require_mass
-from attnviz.scale import Scale, require_clip
+from attnviz.scale import Scale, choose_scale, require_clip
 from attnviz.sheet import printable_facts, printed
 from attnviz.venue import COLUMN, check_flags, check_size, width_of
 
@@ -98,10 +98,14 @@ def bar_of(heat: Heatmap, paper: Paper, **changed: Any) -> Bar:
 
 
 def remarks_on(heat: Heatmap, paper: Paper) -> list[str]:
-    """What has to be said of how it is drawn; a ready scale was chosen by its numbers."""
-    by_name = isinstance(paper.scale, str)
-    hidden = swallowed(heat, paper.scale, clip=paper.clip) if by_name else ""
-    return [*stretches([heat]), *([hidden] if hidden else [])]
+    """What has to be said of how it is drawn."""
+
+    def scales_by(clip: float | None) -> list[Scale]:
+        return [choose_scale(heat.drawn, paper.scale, clip=clip)]
+
+    ready = isinstance(paper.scale, Scale)
+    (who,), done = swallowed([heat], scales_by, paper.clip, ready=ready)
+    return [*stretches([heat]), *([f"{who} {done}"] if who else [])]
 
 
 def stretches(heats: Sequence[Heatmap]) -> list[str]:

@@ -22,7 +22,7 @@ from attnviz.figure import KINDS, Figure, kinds_of, notes_of, render, summary_of
 from attnviz.images import open_image
 from attnviz.remake import drawing_of, read_manifest, remake_each, require_versions
 from attnviz.trace import weights_sum
-from attnviz.usage import CommandParser
+from attnviz.usage import CommandParser, printable
 from attnviz.writing import checked_target, kind_of, require_apart, require_free, write_whole
 
 MADE = (*KINDS, ZIP)
@@ -90,10 +90,10 @@ def replay_command(arguments: Sequence[str]) -> None:
     *_, same = [_is_same(*check, nearly=given.nearly) for check in checks]
     write_whole(target, content, overwrite=given.overwrite)
     words = summary_of(figures[0], kind) if len(figures) == 1 else f"{len(figures)} figures"
-    print(f"{target}: {words}{_than_then(checks[-1][1]['kind'], kind, same)}")
+    print(printable(f"{target}: {words}{_than_then(checks[-1][1]['kind'], kind, same)}"))
     notes = (notes_of(figure, kind, **drawing) for figure, drawing in drawn)
     for note in dict.fromkeys(chain.from_iterable(notes)):
-        print(f"note: {note}")
+        print(printable(f"note: {note}"))
 
 
 def _than_then(then: str, now: str, same: bool) -> str:

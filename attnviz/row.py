@@ -217,14 +217,17 @@ def _texts(row: Row, paper: Paper, told: Sequence[str]) -> list[str]:
 
 def remarks_on(row: Row, paper: Paper) -> list[str]:
     """What has to be said of how the maps are drawn, as `paper.remarks_on` of one."""
-    told = stretches(row.heats)
-    if isinstance(paper.scale, Scale):  # it was chosen by its numbers
-        return told
-    scale = common_scale(row, paper) or paper.scale
-    for name, heat in zip(row.names, row.heats, strict=True):
-        words = swallowed(heat, scale, clip=paper.clip)
-        told += [f"{name}: {words}"] if words else []
-    return told
+
+    def scales_by(clip: float | None) -> list[Scale]:
+        shared = common_scale(row, replace(paper, clip=clip))
+        if shared is not None:
+            return [shared] * len(row.heats)
+        return [choose_scale(heat.drawn, paper.scale, clip=clip) for heat in row.heats]
+
+    ready = isinstance(paper.scale, Scale)
+    told, done = swallowed(row.heats, scales_by, paper.clip, ready=ready)
+    named = zip(row.names, told, strict=True)
+    return [*stretches(row.heats), *(f"{name}: {who} {done}" for name, who in named if who)]
 
 
 def _legend(heat: Heatmap, paper: Paper, shared: Scale | None = None) -> tuple[Scale | None, str]:

@@ -11,7 +11,7 @@ from attnviz.colour import require_alpha
 from attnviz.errors import BadOption
 from attnviz.facts import Facts, with_colours
 from attnviz.frames import Frames, layers_of
-from attnviz.legend import nothing_else, swallowed
+from attnviz.legend import swallowed
 from attnviz.paper import ORIGINAL, as_notes, stretches
 from attnviz.scale import Scale, require_clip, scale_of_bar, within
 from attnviz.shapes import as_whole
@@ -115,14 +115,15 @@ def _texts(frames: Frames, paper: FilmPaper, facts: Facts | None = None) -> list
 
 def remarks_on(frames: Frames, paper: FilmPaper) -> list[str]:
     """What has to be said of how its maps are drawn, as `paper.remarks_on` of one."""
-    told = stretches([*frames.maps.values()])
-    if isinstance(paper.scale, Scale):  # it was chosen by its numbers
-        return told
-    scales = zip(frames.maps.items(), frames.scales(paper.scale, clip=paper.clip), strict=True)
-    hidden = [layer for (layer, heat), scale in scales if swallowed(heat, scale, clip=paper.clip)]
-    if hidden:
-        told.append(f"{layers_of(hidden)}: a few patches hold {nothing_else(paper.clip)}")
-    return told
+    maps, ready = [*frames.maps.values()], isinstance(paper.scale, Scale)
+
+    def scales_by(clip: float | None) -> list[Scale]:
+        return frames.scales(paper.scale, clip=clip)
+
+    told, done = swallowed(maps, scales_by, paper.clip, ready=ready)
+    hidden = [layer for layer, who in zip(frames.maps, told, strict=True) if who]
+    few = [f"{layers_of(hidden)}: a few patches hold {done}"] if hidden else []
+    return [*stretches(maps), *few]
 
 
 def _board(frames: Frames, paper: FilmPaper) -> Board:

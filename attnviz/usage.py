@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -20,7 +21,7 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One sentence, which points to that command's own help; exit code 2."""
-        self.exit(2, f"attnviz: {message}. See {self.prog} --help\n")
+        self.exit(2, printable(f"attnviz: {message}. See {self.prog} --help\n"))
 
 
 def escape_output() -> None:
@@ -28,6 +29,14 @@ def escape_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """The same with what a terminal would obey escaped, as others' names and manifests may hold."""
+    return _CONTROLS.sub(lambda sign: f"\\x{ord(sign[0]):02x}", text)
 
 
 def say_loading(name: str) -> None:

@@ -696,6 +696,14 @@ def test_mistakes_are_sentences_and_leave_nothing(
     assert [each.name for each in tmp_path.iterdir()] == ["photos"]
 
 
+def test_a_name_that_a_terminal_would_obey_is_printed_escaped(tmp_path, capsys):
+    name = "bad\x1b]0;mine\x07.png"
+    (tmp_path / name).write_bytes(b"no picture")
+    assert main(["batch", str(tmp_path / name), "-o", str(tmp_path / "maps"), *TINY]) == 1
+    out = capsys.readouterr().out
+    assert r"bad\x1b]0;mine\x07.png" in out and not set(out) & {"\x1b", "\x07"}
+
+
 def test_ctrl_c_says_how_far_it_came(photos, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(batch_command, "here", stop_after(5))
     assert main(["batch", str(photos), "-o", str(tmp_path / "maps.parquet"), *TINY]) == 130

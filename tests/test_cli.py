@@ -18,6 +18,7 @@ import attnviz
 import models
 from attnviz.__main__ import main
 from attnviz.samples import sample_path
+from attnviz.usage import printable
 
 ROOT = Path(__file__).parents[1]
 PICTURE = str(sample_path("cat"))
@@ -516,3 +517,10 @@ def test_a_reader_that_has_had_enough_is_no_error():
         ["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert (run.stdout, run.stderr) == ("0\n", "")
+
+
+def test_what_a_terminal_would_obey_is_printed_escaped(capsys):
+    assert main(["\x1b[31mno\x9b.png", "-o", "a.png"]) == 2
+    err = capsys.readouterr().err
+    assert r"\x1b[31mno\x9b.png" in err and not set(err) & {"\x1b", "\x9b"}
+    assert printable("Größe ×\u00a02\tand\nmore") == "Größe ×\u00a02\tand\nmore"

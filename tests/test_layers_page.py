@@ -74,6 +74,7 @@ def test_the_frames_are_the_layers_maps(page):
 
 def test_scales_are_the_layers_own_or_one(page):
     open_view(page, "layers")
+    calm(page.selectbox(key="head").set_value(1).run())
     calm(page.radio(key="film_scale").set_value("own").run())
     own = picker(page, "film")
     assert len({tuple(each) for each in numbers_of(own)}) == 3
@@ -86,6 +87,12 @@ def test_scales_are_the_layers_own_or_one(page):
     lows, highs = zip(*((float(each[0]), float(each[-1])) for each in numbers_of(own)), strict=True)
     low, _, high = map(float, numbers_of(one)[0])
     assert (low, high) == (min(lows), max(highs))
+    calm(page.toggle(key="clip").set_value(True).run())
+    maps = attnviz.film(record_on(page), head=1, query="cls").maps.values()
+    ends = np.percentile(np.concatenate([heat.values.ravel() for heat in maps]), [1, 99])
+    low, _, high = map(float, numbers_of(picker(page, "film"))[0])
+    assert (low, high) == pytest.approx(tuple(ends), rel=0.01)
+    calm(page.toggle(key="clip").set_value(False).run())
     calm(page.radio(key="scale").set_value("shared").run())
     assert picker(page, "film")["frames"][0]["words"].endswith("of all heads")
     calm(page.radio(key="scale").set_value("own").run())

@@ -270,12 +270,13 @@ LONE = "1 patch (row 4, column 7) holds so much that nothing else is seen"
 @pytest.mark.parametrize(
     ("options", "second", "says"),
     [
-        ({}, 3.0, f"{LONE}; a clip, such as 99, shows the others"),
-        ({"scale": "zero", "colormap": "viridis"}, 3.0, f"{LONE}; a clip, such as 99, shows the others"),
+        ({}, 3.0, f"{LONE}; clip=99 shows the others"),
+        ({"scale": "zero", "colormap": "viridis"}, 3.0, f"{LONE}; clip=99 shows the others"),
         ({}, 41.0, ""),  # of 200 patches, 3 have more than a fifth of the largest, 200
         ({"clip": 98.0}, 3.0, ""),  # the end is 2 there, and all that is above is drawn as this
-        ({"clip": 99.99}, 3.0, f"{LONE}; a lower clip shows the others"),  # it is 196.1
-        ({"scale": Scale(0.0, 200.0, "mine")}, 3.0, ""),
+        ({"clip": 99.99}, 3.0, f"{LONE}; clip=99 shows the others"),  # it is 196.1
+        ({"scale": Scale(0.0, 200.0, "mine")}, 3.0, LONE),
+        ({"scale": Scale(0.0, 9.0, "mine")}, 3.0, ""),  # others are above a fifth of that
     ],
 )  # fmt: skip
 def test_a_map_that_one_patch_swallows_says_so_on_paper(options, second, says):
@@ -293,14 +294,14 @@ def test_a_map_that_one_patch_swallows_says_so_on_paper(options, second, says):
 
 
 @pytest.mark.parametrize(
-    ("options", "way_out"),
-    [({}, "a clip, such as 99,"), ({"clip": 99.99}, "a lower clip")],  # it is 196 of both
+    "options",
+    [{}, {"clip": 99.99}],  # it is 196 of both
 )
-def test_of_a_shared_scale_too_it_is_a_lower_clip_that_helps_where_there_is_one(options, way_out):
+def test_of_a_shared_scale_too_the_clip_that_helps_is_said(options):
     values = np.linspace(1, 2, 200).reshape(10, 20)
     values[4, 7] = 200.0
     made = Row((heat(values), heat(values / 2)), ("one", "two"))
-    words = [f"{name}: {LONE}; {way_out} shows the others" for name in ("one", "two")]
+    words = [f"{name}: {LONE}; clip=99 shows the others" for name in ("one", "two")]
     assert notes_of(made, ".png", scale="shared", **options) == words
 
 
@@ -317,8 +318,25 @@ def test_of_a_shared_scale_too_it_is_a_lower_clip_that_helps_where_there_is_one(
 def test_what_the_query_keeps_is_told_from_sinks_on_paper(itself, own, sink, who):
     values = np.linspace(1, 2, 200).reshape(10, 20)
     values[4, 7], values[0, 3] = own, sink
-    words = f"{who} so much that nothing else is seen; a clip, such as 99, shows the others"
+    words = f"{who} so much that nothing else is seen; clip=99 shows the others"
     assert notes_of(heat(values, itself=itself), ".pdf") == ([words] if who else [])
+
+
+@pytest.mark.parametrize(
+    ("grid", "others", "clip", "way_out"),
+    [
+        ((8, 8), 1.0, None, "; clip=95 shows the others"),  # 99 lies between the peak and the next
+        ((8, 8), 1.0, 97.0, ""),  # at 97 the end is 2, or so: nothing is hidden
+        ((8, 8), 0.0, None, ""),  # there is nothing else to show
+        ((10, 20), 1.0, None, "; clip=99 shows the others"),
+    ],
+)
+def test_only_a_clip_that_helps_is_advised(grid, others, clip, way_out):
+    """200 in one patch. Of 64 values percentile 99 is 0.63 of the way from the second to it."""
+    values = others * np.linspace(1, 2, grid[0] * grid[1]).reshape(grid)
+    values[4, 7] = 200.0
+    words = [f"{LONE}{way_out}"] if clip is None else []
+    assert notes_of(heat(values), ".pdf", clip=clip) == words
 
 
 @pytest.mark.parametrize("option", [{"alpha": 0.7}, {"letters": True}, {"mass": 0.5}])

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from page_visit import calm, stand_ins, texts, visit, widget
+from test_heatmap import heat
 
 from attnviz.explain import Explanation
 from attnviz.ui import cache, observation
+from attnviz.ui.look_panel import Look
 
 OWN, SINK = (5, 6), (0, 3)
 SAID_OF_SINKS, SAID_OF_ITSELF = "a *sink*, which collects", "this is the query itself"
@@ -22,13 +24,13 @@ def page(monkeypatch):
         yield page
 
 
-def plant(monkeypatch, values_of):
-    """Each map holds what `values_of` (first layer) says of cells, and 1 elsewhere."""
+def plant(monkeypatch, values_of, elsewhere=1.0):
+    """Each map holds what `values_of` (first layer) says of cells, and 1 `elsewhere`."""
     real = observation.explain
 
     def planted(record, method, **options) -> Explanation:
         heat = real(record, method, **options)
-        values = np.ones_like(heat.values)
+        values = np.full_like(heat.values, elsewhere)
         for cell, value in values_of(options.get("first_layer", 0)).items():
             values[cell] = value
         return type(heat)(**{**vars(heat), "values": values})
@@ -75,6 +77,50 @@ def test_a_later_begin_is_advised_only_where_it_helps(page, monkeypatch, still, 
     calm(page.slider(key="span").set_value(span).run())
     assert SAID_OF_SINKS in texts(page)
     assert said in texts(page) if said else "begin at" not in texts(page)
+
+
+def test_the_query_s_own_is_no_sink_of_a_later_begin_either(page, monkeypatch):
+    plant(monkeypatch, lambda first: {OWN: 1e4} | ({SINK: 1e4} if first == 0 else {}))
+    page.segmented_control(key="method").set_value("rollout").run()
+    calm(page.slider(key="span").set_value((0, 2)).run())
+    assert "let it begin at layer 1:" in texts(page)
+
+
+def test_nothing_is_hidden_where_the_scale_is_cut(page, monkeypatch):
+    """Of 247 patches one has more than 1, where percentile 99 lies."""
+    plant(monkeypatch, lambda first: {SINK: 1e4})
+    calm(page.segmented_control(key="method").set_value("attention").run())
+    assert SAID_OF_SINKS in texts(page)
+    calm(page.toggle(key="clip").set_value(True).run())
+    assert SAID_OF_SINKS not in texts(page)
+
+
+def test_from_a_scale_that_all_heads_share_no_patch_is_left_out(page, monkeypatch):
+    plant(monkeypatch, lambda first: {SINK: 1e-2}, elsewhere=1e-6)  # heads have more
+    calm(page.segmented_control(key="method").set_value("attention").run())
+    assert page.toggle(key="without_sinks").label.startswith("Leave these")
+    calm(page.radio(key="scale").set_value("shared").run())
+    assert (
+        SAID_OF_SINKS in texts(page) and "give each map its own colour scale" in texts(page).lower()
+    )
+    assert "without_sinks" not in {toggle.key for toggle in page.toggle}
+
+
+def test_what_is_left_of_a_scale_is_cut_too():
+    """0 to 99 in 100 patches without the last: percentiles 1 and 99 of 0 to 98."""
+    look = Look(alpha=0.5, colormap="inferno", interpolation="nearest", scale="own", clip=99.0)
+    scale = look.scale_of(heat(np.arange(100, dtype=np.float32).reshape(10, 10)), [(9, 9)])
+    assert (scale.low, scale.high) == pytest.approx((0.98, 97.02))
+
+
+@pytest.mark.parametrize("view", ["methods", "compare"])
+def test_maps_beside_each_other_say_so_too(page, monkeypatch, view):
+    words = "1 patch (row 0, column 3) holds so much that nothing else is seen; *One map*"
+    page.session_state.methods = ["attention", "rollout"]
+    page.session_state.view = view
+    assert words not in texts(calm(page.run()))
+    plant(monkeypatch, lambda first: {SINK: 1e4})
+    assert texts(calm(page.run())).count(words) == 2
 
 
 def test_patches_pooled_with_the_query_are_the_query_s_too(page, monkeypatch):

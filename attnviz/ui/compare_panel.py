@@ -22,6 +22,7 @@ from attnviz.ui.other_side import KINDS, choose_kind, choose_other
 from attnviz.ui.pair import Pair, ask_for_pair, say_differences
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.query_panel import choose_name
+from attnviz.ui.sinks_panel import say_hidden
 from attnviz.ui.stage import Stage, say_wrong, show_provenance
 
 SHOWN = {"maps": "The same map of both", "alike": "Which patches are alike"}
@@ -117,6 +118,7 @@ def _show(side: Side, scale: Scale | None) -> None:
             st.caption(legend(heat, interpolation=look.interpolation)[1])
         else:
             show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
+        say_hidden(heat, scale)
         for note in heat.notes:
             st.caption(f":material/warning: {note}")
         st.caption(sentence(heat, stage.ground))

@@ -19,6 +19,7 @@ from attnviz.ui.method_panel import Ask
 from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.sinks_panel import say_hidden
 from attnviz.ui.stage import Stage, say_wrong
 
 FIRST = ("attention", "rollout", "value_weighted", "similarity")
@@ -130,6 +131,7 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
         st.caption(legend(heat, interpolation=look.interpolation)[1])
     else:
         show_bar(scale, look.colormap, unit=drawn.unit, values=drawn.drawn)
+    say_hidden(drawn, scale)
     st.caption(f"{wanted.method.summary} {sentence(heat, on_map)}")
     for note in heat.notes:
         st.caption(f":material/warning: {note}")

@@ -68,14 +68,19 @@ class MapAsked:
         """
         if heat.in_colour:
             return None
-        left_out = leave_out_sinks(heat, self.asked, lambda layer: self.compute(first_layer=layer))
-        look = self.stage.look
+        look, shared = self.stage.look, None
         if look.scale == "shared" and heat.unit == TILES_UNIT:
             with self.stage.computing("Computing the heads' maps …"):
                 tiles = self.stage.seen.tiles(self.stage.query)
-            if shared := look.shared_scale(tiles):
-                return shared
-        return look.scale_of(heat, left_out)
+            shared = look.shared_scale(tiles)
+        left_out = leave_out_sinks(
+            heat,
+            shared or look.scale_of(heat),
+            self.asked,
+            lambda layer: self.compute(first_layer=layer),
+            shared=shared is not None,
+        )
+        return shared or look.scale_of(heat, left_out)
 
     @contextmanager
     def _busy(self, *, there: bool) -> Iterator[Progress | None]:

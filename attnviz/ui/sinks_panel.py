@@ -7,7 +7,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from attnviz.heatmap import Heatmap
+from attnviz.legend import swallowed
 from attnviz.methods import METHODS
+from attnviz.scale import Scale
 from attnviz.sinks import in_words, swallowed_by
 from attnviz.ui.method_panel import Ask
 
@@ -15,33 +17,51 @@ Cell = tuple[int, int]
 
 
 def leave_out_sinks(
-    heat: Heatmap, asked: Ask, begin_at: Callable[[int], Heatmap]
+    heat: Heatmap, scale: Scale, asked: Ask, begin_at: Callable[[int], Heatmap], *, shared: bool
 ) -> tuple[Cell, ...]:
     """Say that the map is swallowed, and the ways out; gives the patches to leave out of its scale.
 
-    Nothing is shown, and nothing left out, of a map that is not. A query that keeps a part of its
-    own is no sink. `begin_at` gives the same map begun at another layer.
+    Nothing is shown, and nothing left out, of a map that is not, as it is drawn by the scale. A
+    query that keeps a part of its own is no sink. `begin_at` gives the same map begun at another
+    layer. A scale that is `shared` with other maps stays as it is.
     """
-    itself = heat.itself
+    itself, values = heat.itself, heat.values.clip(max=scale.high)
     left_out: list[Cell] = []
-    if set(itself) & set(swallowed_by(heat.values, heat.filled)):
-        left_out += _leave_out_itself(itself)
+    if set(itself) & set(swallowed_by(values, heat.filled)):
+        left_out += _leave_out_itself(itself, shared)
     # Where the query alone swallowed it, sinks may swallow what is left.
-    sinks = swallowed_by(heat.values, heat.filled, itself=itself)
+    sinks = swallowed_by(values, heat.filled, itself=itself)
     if sinks:
-        left_out += _leave_out(sinks, _later(asked, begin_at))
+        left_out += _leave_out(sinks, _later(asked, begin_at), shared)
     return tuple(left_out)
 
 
-def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
+def say_hidden(heat: Heatmap, scale: Scale | None) -> None:
+    """Of one map among others: that a few patches leave nothing else to see, if they do."""
+    if scale is None:  # three components, mixed
+        return
+    (who,), done = swallowed([heat], lambda clip: [scale], None, ready=True)
+    if who:
+        st.caption(
+            f":material/warning: {who[0].upper()}{who[1:]} {done}; *One map* can leave that out of "
+            "its colours."
+        )
+
+
+OWN_SCALE = "give each map its own colour scale, and leave"
+"""What comes before leaving patches out, where all heads have one scale."""
+
+
+def _leave_out_itself(itself: tuple[Cell, ...], shared: bool) -> list[Cell]:
     (row, col), *others = itself
     pooled = f" (and the {len(others)} pooled with it)" if others else ""
     st.caption(
         f":material/info: The bright patch in row {row}, column {col}{pooled}: this is the query "
         "itself, which keeps its own 1, as this method passes each token on beside what it attends "
-        "to. Nothing else is seen beside that; leave it out of the colours to see the rest."
+        f"to. Nothing else is seen beside that; {OWN_SCALE if shared else 'leave'} it out of the "
+        "colours to see the rest."
     )
-    out = st.toggle(
+    out = not shared and st.toggle(
         "Leave the query itself out of the colours",
         key="without_itself",
         persist_state="session",
@@ -51,16 +71,17 @@ def _leave_out_itself(itself: tuple[Cell, ...]) -> list[Cell]:
     return [*itself] if out else []
 
 
-def _leave_out(sinks: tuple[Cell, ...], later: int | None) -> list[Cell]:
+def _leave_out(sinks: tuple[Cell, ...], later: int | None, shared: bool) -> list[Cell]:
     begin = "" if later is None else f" Or let it begin at layer {later}: then it has none."
     st.caption(
         f":material/warning: {in_words(sinks)} so much that nothing else "
         "is seen. Pick another query: where the same patches stand out again, they are a *sink*, "
         "which collects attention whatever the picture shows there; where others do, the head "
-        f"looks at little else. Leave them out of the colours, or ask by another method.{begin} "
+        f"looks at little else. {(OWN_SCALE if shared else 'leave').capitalize()} them out of the "
+        f"colours, or ask by another method.{begin} "
         "Models with registers have fewer sinks."
     )
-    out = st.toggle(
+    out = not shared and st.toggle(
         "Leave these patches out of the colours",
         key="without_sinks",
         persist_state="session",
