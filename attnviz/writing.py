@@ -45,11 +45,13 @@ def checked_target(
             f"{what} can be saved as {', '.join(kinds)};"
             f" {target.name!r} ends in {ends}. Choose one of these suffixes."
         )
-    if not overwrite:
-        require_free(target)
     if "\0" in str(target):
         raise BadOption(f"{str(target)!r} can't be written: no file's name has a zero byte in it.")
-    if not target.parent.is_dir():
+    place = Path(os.path.realpath(target))
+    _mode_of(place, target)  # no directory, no device
+    if not overwrite:
+        require_free(target)
+    if not place.parent.is_dir():
         raise BadOption(
             f"{str(target)!r} can't be written: there is no such folder. Make it first."
         )

@@ -36,6 +36,21 @@ def test_what_is_no_place_is_one_sentence(name, overwrite, says):
         checked_target(name, (".png",), overwrite)
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("folder.png", "a directory or a device"), ("pipe.png", "a directory or a device"), ("lost.png", "no such folder")],
+)  # fmt: skip
+def test_what_cannot_be_written_is_said_before_anything_is_computed(
+    tmp_path, name, says, overwrite
+):
+    (tmp_path / "folder.png").mkdir()
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "lost.png").symlink_to(tmp_path / "nowhere" / "a.png")
+    with pytest.raises(BadOption, match=says):
+        checked_target(tmp_path / name, (".png",), overwrite)
+
+
 def test_a_file_that_is_written_over_stays_as_private_as_it_was(tmp_path):
     target = tmp_path / "mine.png"
     target.write_bytes(b"old")

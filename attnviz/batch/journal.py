@@ -31,6 +31,9 @@ SYNC_SECONDS = 2.0
 STAYS = "What is done stays done: the same command goes on from there, once it can write."
 """What is said where there is no room."""
 
+_SPOKEN = {"results": "the kind of file"}
+"""What a batch was begun with, where its own name for it says nothing to who asked for it."""
+
 NOTHING = "Nothing is done yet: give another output, or make this one writable."
 """And what where that was so from the start."""
 
@@ -173,7 +176,7 @@ class Journal:
         names = sorted(came.keys() | asked.keys())
         other = [name for name in names if came.get(name) != asked.get(name)]
         words = "; ".join(
-            f"{name.replace('_', ' ')} was {_words(came.get(name))} and is now"
+            f"{_SPOKEN.get(name, name.replace('_', ' '))} was {_words(came.get(name))} and is now"
             f" {_words(asked.get(name))}"
             for name in other
             if name != "versions"
