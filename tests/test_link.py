@@ -228,9 +228,25 @@ def test_what_a_link_cannot_be_falls_back_with_a_note(params, note):
     assert not at.info
 
 
-def test_a_layer_or_a_size_that_the_model_lacks_is_said_where_it_is_chosen():
-    at = follow(layer="77", size="77", head="55")
-    assert "You chose layer 77; this model has none, so its last is shown." in texts(at)
+@pytest.mark.parametrize(
+    "where", [{}, {"view": "heads"}, {"method": "rollout"}, {"method": "pca"}], ids=str
+)
+def test_a_layer_or_a_head_that_the_model_lacks_is_said_and_not_kept(where):
+    at = follow(layer="3", head="3", layers="1-5", one_head="7", **where)
+    (info,) = at.info
+    assert info.value.endswith(
+        "there is no layer 3: this model has layers 0 to 2;"
+        " there is no layer 5: this model has layers 0 to 2;"
+        " there is no head 3: this model has heads 0 to 2;"
+        " there is no head 7: this model has heads 0 to 2."
+    )
+    assert said(at) == where and not at.error
+    at = follow(layer="2", head="2", layers="0-2", one_head="2")
+    assert not at.info and at.session_state["head"] == 2
+
+
+def test_a_size_that_the_model_lacks_is_said_where_it_is_chosen():
+    at = follow(size="77")
     assert "You chose 77 px; this model has no such size" in texts(at)
     assert not at.error
 
@@ -323,3 +339,18 @@ def test_what_the_tray_was_compared_with_is_in_the_address():
     other = at.session_state.tray[0].digest
     calm(at.selectbox(key="compare_picture").set_value(f"own/{other}").run())
     assert said(at)["with_picture"] == "own-1"
+
+
+def test_a_smaller_model_gone_back_to_lacks_no_layer_that_nobody_chose():
+    at = follow(model="digits")
+    calm(at.slider(key="layer").set_value(3).run())
+    calm(at.slider(key="layer").set_value(2).run())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "attnviz.ui.link.get_script_run_ctx",
+            lambda: SimpleNamespace(is_history_navigation=True),
+        )
+        at.session_state["layer"] = 3
+        at.query_params.clear()
+        calm(at.run())
+    assert not at.info and at.slider(key="layer").max == 2

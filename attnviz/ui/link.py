@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from attnviz.methods import METHODS
+from attnviz.record import AttentionRecord
 from attnviz.samples import SAMPLES
 from attnviz.ui import by_hand
 from attnviz.ui.address import (
@@ -24,7 +25,7 @@ from attnviz.ui.address import (
 )
 from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
-from attnviz.ui.linked import ask_as_linked, wish
+from attnviz.ui.linked import ask_as_linked, drop_what_lacks, wish
 from attnviz.ui.same_cell import is_waiting
 from attnviz.ui.state import note, picture, plain, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
@@ -52,6 +53,7 @@ def follow() -> None:
     if state.get("link/followed") and not went:
         return
     state["link/followed"], state["link/notes"], state["link/written"] = True, [], False
+    state["link/arrived"] = True
     given = {name: text[:LONGEST] for name, text in st.query_params.items()}
     if not given and not went:
         return
@@ -116,8 +118,9 @@ def _follow_picture(name: str | None) -> None:
         show_sample(wanted)
 
 
-def ask(ground: Ground) -> None:
-    """Let the token ask that the link named, once it is known which there are."""
+def ask(ground: Ground, record: AttentionRecord) -> None:
+    """Let the token ask that the link named, and note what the model lacks of what it named."""
+    drop_what_lacks(record)
     ask_as_linked(ground)
     ask_as_linked(ground.of_other(OTHERS[0]))
 

@@ -1,11 +1,14 @@
-"""A token that a link names: it asks as soon as it is known which tokens there are."""
+"""What a link names of a model's own, a token or a layer: done once it is known what there is."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
+from attnviz.ui import by_hand
 from attnviz.ui.asked import Ground
+from attnviz.ui.head_choice import ADDED
 from attnviz.ui.state import note, verbatim
 
 
@@ -30,3 +33,24 @@ def ask_as_linked(ground: Ground) -> None:
             note(f"there is no patch in row {row}, column {col} of {rows} × {cols}")
         case name:
             note(f"this model has no token {verbatim(str(name))}")
+
+
+def drop_what_lacks(record: AttentionRecord) -> None:
+    """Note what a link named that no layer of this model has; it is as on a first visit."""
+    state = st.session_state
+    if not state.pop("link/arrived", False):
+        return
+    last, heads = len(record.layers) - 1, max(layer.heads for layer in record.layers)
+    for key in filter(by_hand.is_by_hand, ("layer", "span")):
+        layer = max(state[key]) if key == "span" else state[key]
+        if layer > last:
+            note(f"there is no layer {layer}: this model has {_numbered('layer', last)}")
+            by_hand.forget(key)
+    for key, usual in (("head", "mean"), ("one_head", ADDED)):
+        if isinstance(head := state.get(key), int) and head >= heads:
+            note(f"there is no head {head}: this model has {_numbered('head', heads - 1)}")
+            state[key] = usual
+
+
+def _numbered(noun: str, last: int) -> str:
+    return f"{noun}s 0 to {last}" if last else f"{noun} 0 alone"

@@ -74,7 +74,7 @@ def show() -> None:
         ground = Ground.of(seen.record)
         if run is not None:  # else what stands below is the last picture
             arrive(ground)
-        link.ask(ground)
+        link.ask(ground, seen.record)
         notes = st.empty()
         say_what_stayed()
         if seen.record.random:
