@@ -1,6 +1,7 @@
 """The view Export: two maps compared on one figure, and a set of figures that outlives what made it."""
 
 import json
+import re
 import shlex
 import zipfile
 from io import BytesIO
@@ -293,6 +294,42 @@ def test_the_lines_below_a_figure_make_that_very_file(
     calm(page.run())
     exec(next(each.value for each in page.code if each.language == "python"), {})
     assert (tmp_path / file).read_bytes() == shown[-1]
+
+
+ANY_FILE = [
+    ("map", "PDF", "column", "map.pdf", None),
+    ("map", "NPZ", "page", "map.npz", None),
+    ("methods", "SVG", "page", "row.svg", 183.0),
+    ("compared", "PDF", "iclr", "row.pdf", 139.7),
+    ("layers", "NPZ", "page", "film.npz", None),
+    ("layers", "PDF", "cvpr", "film.pdf", 82.55),
+    ("heads", "SVG", "free", "heads.svg", 120.0),
+    ("numbers", "PDF", "neurips", "metrics.pdf", 139.7),
+]
+
+
+@pytest.mark.parametrize(("kind", "format_", "venue", "file", "width"), ANY_FILE)
+def test_the_lines_write_the_chosen_kind_of_file_in_the_chosen_width(
+    page, tmp_path, monkeypatch, kind, format_, venue, file, width
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samples").symlink_to(sample_path("cat").parent)
+    chosen = {"export_what": kind, "export_format": format_, "export_venue": venue}
+    for key, value in {**chosen, "compare": "query", "export_width": 120}.items():
+        page.session_state[key] = value
+    calm(page.run())
+    lines = next(each.value for each in page.code if each.language == "python")
+    exec(lines, {})
+    assert [each.name for each in tmp_path.iterdir() if each.name != "samples"] == [file]
+    assert [float(each) for each in re.findall(r"width_mm=([\d.]+)", lines)] == [width] * (
+        width is not None
+    )
+    commands = [shlex.split(each.value) for each in page.code if each.language == "bash"]
+    assert len(commands) == (kind != "compared")
+    for words in commands:
+        assert words[words.index("-o") + 1] == file
+        assert ("--width-mm" in words) == (width is not None)
+        assert width is None or float(words[words.index("--width-mm") + 1]) == width
 
 
 def test_layers_are_printed_as_the_view_of_layers_shows_them(page):

@@ -38,9 +38,12 @@ def show_code(*recipes: Recipe) -> None:
         if commands := [command for each in recipes if (command := command_of(each)) is not None]:
             plot = any(recipe.kind == "plot" for recipe in recipes)
             numbers = ".csv, and leave out the metrics and" if plot else ".npz, and leave out"
+            drawn = not any(recipe.output and recipe.file.endswith(".npz") for recipe in recipes)
             st.caption(
                 f"Or on the command line. For the numbers let the file end in {numbers} how it is"
                 " drawn:"
+                if drawn
+                else "Or on the command line:"
             )
             st.code("\n".join(commands), language="bash", wrap_lines=True)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
 
 from attnviz.bundle import bundle
 from attnviz.figure import Figure, kinds_of, latex, options_of, references, render, stem
+from attnviz.recipe import Recipe
 from attnviz.ui.code_panel import drawing_of
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.one_map import MapAsked
@@ -130,3 +133,10 @@ def options_for(figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
     """Those of the options that change something in such a figure."""
     known = options_of(type(figure))
     return {name: value for name, value in drawing.items() if name in known}
+
+
+def as_chosen(recipe: Recipe) -> Recipe:
+    """What writes the kind of file that is chosen, with the options that change such a file."""
+    suffix, _ = FORMATS[st.session_state.export_format]
+    output = str(PurePath(recipe.file).with_suffix(suffix))
+    return replace(recipe, output=output, drawing=used_in(suffix, recipe.drawing))

@@ -9,10 +9,10 @@ from typing import Any, cast
 import streamlit as st
 
 from attnviz.errors import AttnVizError, BadOption
-from attnviz.recipe import Kind
+from attnviz.recipe import Kind, Recipe
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.compare_panel import show_compare
-from attnviz.ui.export_panel import options_for, show_export, show_figure
+from attnviz.ui.export_panel import as_chosen, options_for, show_export, show_figure
 from attnviz.ui.go_to import chosen_head
 from attnviz.ui.heads_panel import show_heads
 from attnviz.ui.layers_panel import show_layers
@@ -108,7 +108,7 @@ def _show_figure(stage: Stage, kind: str) -> None:
         wanted = ask_for_map(stage)
         with stage.beside_picture(PICTURE_SHARE, named=wanted.method.asks):
             options = show_export(stage, wanted)
-        _show_code(stage, "map", wanted, drawing=options)
+        show_code(as_chosen(_recipe(stage, "map", wanted, drawing=options)))
     elif kind == "compared":
         compared = choose_kind()
         pair = ask_for_pair(stage, compared, choose_other(stage, compared))
@@ -133,7 +133,7 @@ def _show_figure(stage: Stage, kind: str) -> None:
 
 def _show_plate(stage: Stage, plate: Plate) -> None:
     drawing = options_for(plate.figure, plate.drawing)
-    show_code(plate.recipe(show_figure(stage, plate.figure, drawing)))
+    show_code(as_chosen(plate.recipe(show_figure(stage, plate.figure, drawing))))
 
 
 def _heads(stage: Stage) -> None:
@@ -167,9 +167,13 @@ def _trust(stage: Stage) -> None:
 
 
 def _show_code(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> None:
+    show_code(_recipe(stage, kind, wanted, **drawn))
+
+
+def _recipe(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> Recipe:
     """Of what is made from the one map that is asked for."""
     method, options = wanted.asked.method, wanted.asked.options
-    show_code(recipe_on(stage, kind, method, request=wanted.request, options=options, **drawn))
+    return recipe_on(stage, kind, method, request=wanted.request, options=options, **drawn)
 
 
 VIEWS: Mapping[str, View] = {
