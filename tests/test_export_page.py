@@ -5,6 +5,7 @@ import re
 import shlex
 import zipfile
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -330,6 +331,25 @@ def test_the_lines_write_the_chosen_kind_of_file_in_the_chosen_width(
         assert words[words.index("-o") + 1] == file
         assert ("--width-mm" in words) == (width is not None)
         assert width is None or float(words[words.index("--width-mm") + 1]) == width
+
+
+def test_the_command_that_makes_the_zip_again_is_said_and_does(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page.session_state["export_dpi"] = 150
+    choose_model(page, "digits")
+    (figure,) = kept(keep(page))
+    Path("cat.zip").write_bytes(zip_of([figure]))
+    Path("cat.manifest.json").write_bytes(figure.files[".manifest.json"])
+    (said,) = (each.value for each in page.caption if "replay" in each.value)
+    command, manifest, pdf = (said.split("`")[at] for at in (1, 3, 7))
+    assert (manifest, pdf) == (".manifest.json", "again.pdf")
+    picture = shlex.quote(str(sample_path("cat")))
+    words = command.replace("PICTURE", picture).replace("ZIP", "cat.zip")
+    assert main(shlex.split(words)[3:]) == 0  # after python -m attnviz
+    assert Path("again.zip").read_bytes() == Path("cat.zip").read_bytes()
+    words = words.replace("cat.zip", "cat.manifest.json").replace("again.zip", pdf)
+    assert main(shlex.split(words)[3:]) == 0
+    assert Path("again.pdf").read_bytes() == figure.files[".pdf"]
 
 
 def test_layers_are_printed_as_the_view_of_layers_shows_them(page):

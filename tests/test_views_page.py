@@ -163,6 +163,7 @@ def test_patches_are_what_the_model_saw(page):
     height, width = record.view.pixels.shape[:2]
     assert seen["size"] == [width, height] and seen["chosen"] == [1, 0]
     tokens, layers = (each.value for each in page.dataframe)
+    assert "*Who looks at it*, in *One map*," in texts(page)
     # 1 class token, then 2 × 3 patches: row 1, column 0 is token 1 + 3.
     assert list(tokens["token"]) == ["0", "1 to 6", "4"]
     assert list(layers["heads"]) == [3, 3, 3]

@@ -30,7 +30,8 @@ def show_code(*recipes: Recipe) -> None:
         pictures = [source.picture for recipe in recipes for source in recipe.sources]
         own = not all(picture.startswith("samples/") for picture in pictures)
         st.caption(
-            "The same numbers outside this page. Run it in the folder of attnviz"
+            "The same numbers outside this page. Run it in the folder of attnviz with its Python"
+            " (`.venv/bin/python`, after `make run`)"
             + (", with your picture there under this name." if own else ".")
         )
         for recipe in recipes:

@@ -121,6 +121,10 @@ def _offer(
             "application/zip",
         )
         pressed = offer_place()
+    st.caption(
+        "`python -m attnviz replay ZIP PICTURE -o again.zip` makes that zip again, from the"
+        " pictures in it; with its `.manifest.json` for `ZIP`, and `again.pdf`, the PDF."
+    )
     if pressed:
         keep(stage, figure, options)
     with st.expander("LaTeX", icon=":material/functions:"):

@@ -104,7 +104,7 @@ def _show_tokens(record: AttentionRecord, query: Query) -> None:
         st.caption(
             "Tokens without a place in the picture come first. Maps have no place for what a patch "
             "gives them, so it is said in numbers; pick one of them as what asks, and *Who looks "
-            "at it* draws which patches give it how much."
+            "at it*, in *One map*, draws which patches give it how much."
         )
 
 
