@@ -65,10 +65,12 @@ def test_methods_beside_each_other_are_those_of_the_library(page):
     heats = {name: attnviz.explain(record, name) for name in FIRST}
     for name, heat in heats.items():
         assert values_of(page, f"map-{name}") == pytest.approx(heat.values, rel=5e-3, abs=1e-6)
-    (table,) = (each.value for each in page.dataframe)
-    for one in FIRST:
+    (shown,) = page.dataframe
+    table, columns = shown.value, json.loads(shown.proto.columns)
+    for number, one in enumerate(FIRST, 1):
+        assert columns[METHODS[one].label]["label"] == f"{number}."
         for other in FIRST:
-            row = table[table[""] == METHODS[one].label]
+            row = table[table[""] == f"{number}. {METHODS[one].label}"]
             expected = spearmanr(heats[one].values.ravel(), heats[other].values.ravel()).statistic
             assert float(row[METHODS[other].label].iloc[0]) == pytest.approx(expected)
 
@@ -92,7 +94,7 @@ def test_a_method_that_needs_a_target_asks_for_one_and_one_of_colours_is_not_ran
     assert values_of(page, "map-relevance").shape == (2, 3)
     assert len(picker(page, "map-pca")["values"][0][0].split(",")) == 3
     (table,) = (each.value for each in page.dataframe)
-    assert sorted(table[""]) == ["Attention rollout", "Relevance"]
+    assert sorted(table[""]) == ["1. Attention rollout", "2. Relevance"]
 
 
 def test_a_target_that_cannot_be_explained_leaves_the_other_methods(page, monkeypatch):

@@ -148,8 +148,11 @@ def _show_agreement(heats: dict[str, Explanation]) -> None:
         "methods agree does not make either of them right: see *Trust*."
     )
     rows = [
-        {"": name} | {other: agreement(heat, heats[other]) for other in heats}
-        for name, heat in heats.items()
+        {"": f"{number}. {name}"} | {other: agreement(heat, heats[other]) for other in heats}
+        for number, (name, heat) in enumerate(heats.items(), 1)
     ]
-    columns = {name: st.column_config.NumberColumn(format="%.2f") for name in heats}
+    columns = {  # by their numbers: names would be too wide
+        name: st.column_config.NumberColumn(f"{number}.", format="%.2f", help=name)
+        for number, name in enumerate(heats, 1)
+    }
     st.dataframe(rows, hide_index=True, column_config=columns)
