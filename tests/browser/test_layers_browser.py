@@ -12,7 +12,7 @@ expect = sync_api.expect
 
 
 def test_a_film_is_downloaded_and_a_layer_opens_by_the_same_head(visit):
-    page = visit()
+    page = visit(query="?size=224")
     page.get_by_text("Layers", exact=True).click()
     expect(page.locator(".strip button")).to_have_count(12)
     settle(page)
