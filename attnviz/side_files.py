@@ -27,7 +27,7 @@ def side_places(given: argparse.Namespace) -> list[Path]:
     if getattr(given, "latex", None) is not None:
         tex = checked_target(given.latex, (".tex",), True, "LaTeX")
         _included(Path(given.output), tex)
-        places += [tex, tex.with_suffix(".bib")]
+        places += [tex, checked_target(tex.with_suffix(".bib"), (".bib",), True, "BibTeX")]
     return places
 
 

@@ -63,9 +63,11 @@ def test_the_numbers_are_those_of_the_library(picture, tmp_path, options, method
 def test_a_swallowed_map_is_said_where_it_is_drawn(
     picture, tmp_path, capsys, monkeypatch, name, says
 ):
-    monkeypatch.setattr("attnviz.paper.swallowed", lambda heat, scale, clip: f"one, {clip}")
+    monkeypatch.setattr(
+        "attnviz.paper.swallowed", lambda heats, by, clip, ready: (["one"], f"of {clip}, {ready}")
+    )
     assert main([str(picture), "-o", str(tmp_path / name), *TINY]) == 0
-    assert ("note: one, None\n" in capsys.readouterr().out) == says
+    assert ("note: one of None, False\n" in capsys.readouterr().out) == says
 
 
 def test_a_figure_without_words_says_them_in_its_metadata(picture, tmp_path):

@@ -305,6 +305,10 @@ def test_manifest_latex_and_bibtex_are_written_beside_the_figure_or_nothing_is(f
     assert main([*words, str(tmp_path / "f.tex")]) == 2
     assert "f.bib exists" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["f.bib"]
+    (tmp_path / "d.bib").mkdir()
+    assert main([*words, str(tmp_path / "d.tex"), "--overwrite"]) == 2
+    assert "d.bib can't be written: a directory or a device" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"f.bib", "d.bib"}
     assert main([*words, str(tmp_path / "g.tex")]) == 0
     assert r"\cite{vaswani2017attention}" in (tmp_path / "g.tex").read_text("utf-8")
     assert (tmp_path / "g.bib").read_text("utf-8").startswith("@inproceedings{vaswani2017attention")

@@ -1,5 +1,7 @@
 """What the page says of a map that a few patches swallow: sinks, and the query's own 1."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from page_visit import calm, stand_ins, texts, visit, widget
@@ -121,6 +123,23 @@ def test_maps_beside_each_other_say_so_too(page, monkeypatch, view):
     assert words not in texts(calm(page.run()))
     plant(monkeypatch, lambda first: {SINK: 1e4})
     assert texts(calm(page.run())).count(words) == 2
+
+
+def test_layers_say_which_of_them_hide_all_else(page, monkeypatch):
+    real = observation.film
+
+    def planted(record, **options):
+        film = real(record, **options)
+        heat = film.maps[1]
+        values = np.ones_like(heat.values)
+        values[SINK] = 1e4
+        return replace(film, maps={**film.maps, 1: replace(heat, values=values)})
+
+    monkeypatch.setattr(observation, "film", planted)
+    cache.observations.clear()
+    page.session_state.view = "layers"
+    words = "Layer 1: a few patches hold so much that nothing else is seen; *One map*"
+    assert words in texts(calm(page.run()))
 
 
 def test_patches_pooled_with_the_query_are_the_query_s_too(page, monkeypatch):

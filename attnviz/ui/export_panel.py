@@ -122,8 +122,9 @@ def _offer(
         )
         pressed = offer_place()
     st.caption(
-        "`python -m attnviz replay ZIP PICTURE -o again.zip` makes that zip again, from the"
-        " pictures in it; with its `.manifest.json` for `ZIP`, and `again.pdf`, the PDF."
+        "`python -m attnviz replay ZIP PICTURE -o again.zip` makes that zip again, from the picture"
+        " (or all of them) that you gave here; with its `.manifest.json` for `ZIP`, and"
+        " `again.pdf`, the PDF."
     )
     if pressed:
         keep(stage, figure, options)

@@ -11,8 +11,9 @@ import streamlit as st
 from attnviz import film_export
 from attnviz.colour import colour_bar, ticks
 from attnviz.film import Film
+from attnviz.frames import layers_of
 from attnviz.heatmap import shared_scale
-from attnviz.legend import legend
+from attnviz.legend import legend, swallowed
 from attnviz.methods.fusion import HEAD_FUSIONS
 from attnviz.scale import scale_of_bar
 from attnviz.ui.code_panel import recipe_on, show_code
@@ -151,11 +152,19 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
         for (layer, heat), scale in zip(film.maps.items(), scales, strict=True)
         if bool(looks_dark(np.asarray(heat.drawn), scale))
     ]
+    told, done = swallowed([*film.maps.values()], lambda clip: scales, None, ready=True)
+    hidden = [layer for layer, who in zip(layers, told, strict=True) if who]
     if not own and len(dark) > len(layers) / 2:
         st.caption(
             f"{len(dark)} of the {len(layers)} layers look alike on this scale, because a few"
             " patches hold so much. *Each layer its own* shows the pattern of each; *Cut the"
             " scale* in the sidebar cuts those patches off."
+        )
+    elif hidden:
+        words = layers_of(hidden)
+        st.caption(
+            f":material/warning: {words[0].upper()}{words[1:]}: a few patches hold {done}; *One"
+            " map* can leave them out of its colours."
         )
 
 

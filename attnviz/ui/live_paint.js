@@ -37,7 +37,12 @@ function drawnOf(values, { grid, rows, cols }) {
 // `look_panel.Look.scale_of`: the two values that get the first and the last colour.
 function scaleOf(values, drawn, { fixed, fromZero, clip, constant, sinks }) {
   if (fixed) return fixed;
-  const out = sinks ? swallowed(values, sinks) : Infinity;
+  let out = Infinity;
+  if (sinks) {
+    // As `sinks_panel.leave_out_sinks`: what lies above the scale's end is drawn as this end.
+    const [, end] = scaleOf(values, drawn, { fromZero, clip, constant });
+    out = swallowed(Array.from(values, (value) => Math.min(value, end)), sinks);
+  }
   const held = out < Infinity ? Array.from(values).filter((value) => value <= out) : drawn;
   let low = Infinity;
   let high = -Infinity;

@@ -92,8 +92,11 @@ def ends(values, seen, *, zero, clip, sinks):
     drawn = values[top : bottom + 1, left : right + 1]
     drawn = drawn[~np.isnan(drawn)]
     held = values[~np.isnan(values)]
-    if sinks and held.max() >= 20 * held.mean() and 0 < (held > 0.2 * held.max()).sum() <= 1:
-        drawn = held[held <= 0.2 * held.max()]
+    if sinks:
+        _, end = ends(values, seen, zero=zero, clip=clip, sinks=False)
+        capped = np.minimum(held, end)
+        if capped.max() >= 20 * capped.mean() and 0 < (capped > 0.2 * capped.max()).sum() <= 1:
+            drawn = held[capped <= 0.2 * capped.max()]
     low, high = drawn.min(), drawn.max()
     if high - low <= CONSTANT * max(abs(low), abs(high)):
         low = high
