@@ -219,7 +219,7 @@ def require_testable(vit: LoadedViT, record: AttentionRecord, heats: Sequence[He
             raise BadOption(
                 f"{heat.title} is a map of {rows} × {cols} patches, and the picture has {own_rows}"
                 f" × {own_cols}: the test takes these away, so it needs a map of that grid. Choose"
-                " an earlier layer, or a map of the same record."
+                " an earlier layer, or a method whose map is on that grid."
             )
         if heat.blank is not None:
             raise BadOption(

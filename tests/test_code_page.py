@@ -68,6 +68,12 @@ def test_every_view_prints_what_makes_its_array(page):
     film = attnviz.film(record, query="cls")
     np.testing.assert_array_equal(run(page)["maps"], [each.values for each in film.maps.values()])
     assert code(page)[1].startswith("python -m attnviz film samples/cat.jpg")
+    assert code(page)[1].endswith("-o film.gif")
+    calm(page.number_input(key="film_seconds").set_value(0.3).run())
+    assert code(page)[1].endswith("-o film.gif --seconds 0.3")
+    calm(page.selectbox(key="film_format").set_value("PDF").run())
+    assert "film.save('film.pdf')" in code(page)[0]
+    assert code(page)[1].endswith("-o film.pdf")
     open_view(page, "numbers")
     expected = attnviz.head_metrics(record)["entropy"]
     np.testing.assert_array_equal(run(page)["metrics"]["entropy"], expected)

@@ -17,9 +17,9 @@ from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
 from attnviz.ui.asked import OTHERS, Ground
 from attnviz.ui.cache import Observations
+from attnviz.ui.drawn_map import sentence
 from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
 from attnviz.ui.look_panel import looks_dark
-from attnviz.ui.map_panel import sentence
 from attnviz.ui.mosaic_panel import columns_for, row_names
 from attnviz.ui.observation import Observation
 from attnviz.ui.same_cell import arrive, is_waiting, leave_picture

@@ -16,12 +16,12 @@ from attnviz.marks import cell_boxes, numbered
 from attnviz.methods import METHODS
 from attnviz.recipe import alike_of
 from attnviz.ui.asked import OTHERS, Ground
-from attnviz.ui.bar import show_bar
 from attnviz.ui.cache import Request
 from attnviz.ui.code_panel import show_code, source_on
+from attnviz.ui.drawn_map import draw_map, show_colours, show_notes
 from attnviz.ui.linked import ask_as_linked
 from attnviz.ui.other_side import Other
-from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.picker import Cell, pick_cell, picked_cell
 from attnviz.ui.query_panel import choose_name
 from attnviz.ui.stage import Stage, say_wrong, show_provenance
 from attnviz.ui.state import plain
@@ -34,8 +34,6 @@ FEW = 6
 
 SIDES = ("here", "there")
 """Which picture's patch asks: the page's own, or the other."""
-
-Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -161,30 +159,26 @@ def _show_answer(side: Side, heat: Explanation) -> None:
     stage, best = side.stage, best_cell(heat)
     look, shown = stage.look, stage.seen.on_screen(heat)
     scale = look.scale_of(heat)
-    drawn = shown.overlay(
-        alpha=look.alpha, interpolation=look.interpolation, colormap=look.colormap, scale=scale
-    )
     with side.place:
-        pick_cell(
-            side.marked(drawn),
-            grid=heat.grid,
-            box=shown.box,
-            chosen=best,
+        draw_map(
+            heat,
+            shown,
+            look,
+            scale,
             key=side.key,
             alt=f"How alike the patches of {stage.picture_name} are to the {heat.fact('query')}",
-            values=heat.values,
-            show_grid=False,
             # Picked is a cell of the features' grid; what asks is one of the model's first.
             on_pick=side.asking(stage.ground_of(heat)),
+            chosen=best,
+            marked=side.marked,
         )
-        show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
+        show_colours(heat, look, scale)
         asked, (row, col) = plain(heat.fact("query") or ""), best
         st.caption(
             f"Likest to the **{asked}**: row {row}, column {col}, with a similarity of"
             f" {heat.values[best]:.3f}."
         )
-        for note in heat.notes:
-            st.caption(f":material/warning: {note}")
+        show_notes(heat)
 
 
 def _show_pairs(first: Stage, second: Stage, matches: tuple[Match, ...]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache as remember
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
@@ -22,6 +24,7 @@ from attnviz.ui.model_choice import Choice
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
 from attnviz.usage import METHOD
+from attnviz.used import used_in
 
 
 def show_code(*recipes: Recipe) -> None:
@@ -60,6 +63,12 @@ def recipe_on(
     """The recipe of what a view shows; `request` is of a record with a target, `asked` as there."""
     source = source_on(stage, request)
     return recipe_of(stage.record, source, kind, method, query=stage.query, **asked)
+
+
+def written_as(suffix: str, recipe: Recipe) -> Recipe:
+    """What writes that kind of file, with the options that change such a file."""
+    output = str(PurePath(recipe.file).with_suffix(suffix))
+    return replace(recipe, output=output, drawing=used_in(suffix, recipe.drawing))
 
 
 def source_on(stage: Stage, request: Request | None = None) -> Source:

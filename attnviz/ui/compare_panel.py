@@ -9,18 +9,16 @@ from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.errors import AttnVizError
 from attnviz.explain import Explanation
-from attnviz.legend import legend
 from attnviz.methods import Method
 from attnviz.scale import Scale
 from attnviz.ui.alike_panel import show_alike
 from attnviz.ui.asked import ASKED, OTHERS
-from attnviz.ui.bar import show_bar
 from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
-from attnviz.ui.map_panel import sentence, subject
+from attnviz.ui.drawn_map import draw_map, sentence, show_colours, show_notes, subject
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.other_side import KINDS, choose_kind, choose_other
 from attnviz.ui.pair import Pair, ask_for_pair, say_differences
-from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.picker import picked_cell
 from attnviz.ui.query_panel import choose_name
 from attnviz.ui.sinks_panel import say_hidden
 from attnviz.ui.stage import Stage, say_wrong, show_provenance
@@ -101,26 +99,19 @@ def _show(side: Side, scale: Scale | None) -> None:
     """The map with its bar, what it shows in words, what saw it, and the code that makes it."""
     stage, heat, key = side.wanted.stage, side.heat, side.key
     shown, look, ground = stage.seen.on_screen(heat), stage.look, stage.ground_of(heat)
-    drawing = {} if scale is None else {"colormap": look.colormap, "scale": scale}
     with side.place:
-        pick_cell(
-            shown.overlay(alpha=look.alpha, interpolation=look.interpolation, **drawing),
-            grid=shown.grid,
-            box=shown.box,
-            chosen=heat.query_cell,
+        draw_map(
+            heat,
+            shown,
+            look,
+            scale,
             key=key,
             alt=f"{subject(heat)}, as colours over {stage.picture_name}",
-            values=heat.values,
-            show_grid=False,
             on_pick=lambda: ground.ask(picked_cell(key)),
         )
-        if scale is None:
-            st.caption(legend(heat, interpolation=look.interpolation)[1])
-        else:
-            show_bar(scale, look.colormap, unit=heat.unit, values=heat.drawn)
+        show_colours(heat, look, scale)
         say_hidden(heat, scale)
-        for note in heat.notes:
-            st.caption(f":material/warning: {note}")
+        show_notes(heat)
         st.caption(sentence(heat, stage.ground))
         show_provenance(stage.record)
         asked = side.wanted.asked

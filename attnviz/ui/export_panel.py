@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
 import streamlit as st
@@ -11,7 +9,7 @@ import streamlit as st
 from attnviz.bundle import bundle
 from attnviz.figure import Figure, kinds_of, latex, options_of, references, render, stem
 from attnviz.recipe import Recipe
-from attnviz.ui.code_panel import drawing_of
+from attnviz.ui.code_panel import drawing_of, written_as
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.set_panel import keep, offer_place
@@ -143,5 +141,4 @@ def options_for(figure: Figure, drawing: dict[str, Any]) -> dict[str, Any]:
 def as_chosen(recipe: Recipe) -> Recipe:
     """What writes the kind of file that is chosen, with the options that change such a file."""
     suffix, _ = FORMATS[st.session_state.export_format]
-    output = str(PurePath(recipe.file).with_suffix(suffix))
-    return replace(recipe, output=output, drawing=used_in(suffix, recipe.drawing))
+    return written_as(suffix, recipe)

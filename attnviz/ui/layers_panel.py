@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from attnviz.frames import layers_of
 from attnviz.heatmap import shared_scale
 from attnviz.legend import legend, swallowed
 from attnviz.methods.fusion import HEAD_FUSIONS
+from attnviz.recipe import Recipe
 from attnviz.scale import scale_of_bar
-from attnviz.ui.code_panel import recipe_on, show_code
+from attnviz.strip import FilmPaper
+from attnviz.ui.code_panel import recipe_on, show_code, written_as
 from attnviz.ui.figure_files import FILM_FORMATS, offer_file
 from attnviz.ui.go_to import go_to_layer
 from attnviz.ui.head_choice import choose_head
@@ -31,6 +33,9 @@ from attnviz.used import used_in
 SCALE_WORDS = {"own": "Each layer its own", "shared": "One for all layers"}
 """How the layers' colours compare; the sidebar's scale says where they begin."""
 
+
+SECONDS = FilmPaper().seconds
+"""For which a layer stands, unless told otherwise."""
 
 _WORDS = {"from": "What the {} attends to", "to": "Who attends to the {}"}
 
@@ -78,8 +83,7 @@ def show_layers(stage: Stage) -> None:
         st.caption(f":material/warning: {note[0].upper()}{note[1:]}.")
     _show(stage, film, drawing, words, own=wanted.own)
     st.caption(f"{plain(film.summary)}; opacity {stage.look.alpha:g}.")
-    _offer(film, drawing)
-    show_code(recipe_on(stage, "film", options=asked, drawing=drawing))
+    _offer(film, drawing, recipe_on(stage, "film", options=asked, drawing=drawing))
 
 
 def _choose_scale() -> bool:
@@ -157,8 +161,12 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
     if not own and len(dark) > len(layers) / 2:
         st.caption(
             f"{len(dark)} of the {len(layers)} layers look alike on this scale, because a few"
-            " patches hold so much. *Each layer its own* shows the pattern of each; *Cut the"
-            " scale* in the sidebar cuts those patches off."
+            " patches hold so much. *Each layer its own* shows the pattern of each"
+            + (
+                "; *Cut the scale* in the sidebar cuts those patches off."
+                if stage.look.clip is None
+                else "."
+            )
         )
     elif hidden:
         words = layers_of(hidden)
@@ -169,8 +177,8 @@ def _show(stage: Stage, film: Film, drawing: dict[str, Any], words: str, *, own:
 
 
 @st.fragment
-def _offer(film: Film, drawing: dict[str, Any]) -> None:
-    """The film as a file."""
+def _offer(film: Film, drawing: dict[str, Any], recipe: Recipe) -> None:
+    """The film as a file, and the code that writes such a one."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox(
             "Film, strip or numbers",
@@ -184,7 +192,7 @@ def _offer(film: Film, drawing: dict[str, Any]) -> None:
             "Seconds a layer",
             0.1,
             10.0,
-            0.6,
+            SECONDS,
             0.1,
             key="film_seconds",
             width=150,
@@ -198,3 +206,5 @@ def _offer(film: Film, drawing: dict[str, Any]) -> None:
         f"{film_export.film_stem(film)}{suffix}",
         mime,
     )
+    spelt = {} if seconds == SECONDS else {"seconds": seconds}
+    show_code(written_as(suffix, replace(recipe, drawing={**recipe.drawing, **spelt})))

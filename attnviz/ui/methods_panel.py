@@ -8,17 +8,15 @@ import streamlit as st
 
 from attnviz.errors import AttnVizError, Busy
 from attnviz.explain import Explanation
-from attnviz.legend import legend
 from attnviz.methods import METHODS
 from attnviz.ranks import agreement, ranked
-from attnviz.ui.bar import show_bar
 from attnviz.ui.code_panel import recipe_on, show_code
+from attnviz.ui.drawn_map import draw_map, sentence, show_colours, show_notes
 from attnviz.ui.go_to import go_to_method
-from attnviz.ui.map_panel import sentence
 from attnviz.ui.method_panel import Ask
 from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
 from attnviz.ui.one_map import MapAsked, aim
-from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.picker import picked_cell
 from attnviz.ui.sinks_panel import say_hidden
 from attnviz.ui.stage import Stage, say_wrong
 
@@ -114,27 +112,20 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
     look, shown = stage.look, stage.seen.on_screen(drawn)
     on_map = stage.ground_of(heat)
     scale = None if heat.in_colour else look.scale_of(drawn)
-    drawing = {} if scale is None else {"colormap": look.colormap, "scale": scale}
     key = f"map-{name}"
-    pick_cell(
-        shown.overlay(alpha=look.alpha, interpolation=look.interpolation, **drawing),
-        grid=shown.grid,
-        box=shown.box,
-        chosen=heat.query_cell,
+    draw_map(
+        drawn,
+        shown,
+        look,
+        scale,
         key=key,
         alt=f"{heat.title} of the {stage.asker}, as colours over the picture",
-        values=drawn.values,
-        show_grid=False,
         on_pick=lambda: on_map.ask(picked_cell(key)),
     )
-    if scale is None:
-        st.caption(legend(heat, interpolation=look.interpolation)[1])
-    else:
-        show_bar(scale, look.colormap, unit=drawn.unit, values=drawn.drawn)
+    show_colours(drawn, look, scale)
     say_hidden(drawn, scale)
+    show_notes(heat)
     st.caption(f"{wanted.method.summary} {sentence(heat, on_map)}")
-    for note in heat.notes:
-        st.caption(f":material/warning: {note}")
     return heat
 
 

@@ -68,7 +68,12 @@ def show_trust(
     kept: dict[object, Faithfulness] = st.session_state.setdefault("trust", {})
     passes = (1 + ORDERS) * (STEPS - 1)
     label = f"Run the model on about {passes} altered pictures"
-    if st.button(label, icon=":material/science:", disabled=asked in kept):
+    with st.container(horizontal=True):
+        pressed = st.button(label, icon=":material/science:", disabled=asked in kept)
+        beside = st.empty()
+    if pressed:
+        # Any press has the page run anew, without this one's: that is what stops it.
+        beside.button("Stop", key="trust_stop", icon=":material/stop_circle:")
         try:
             with heavy(status) as turn:
 
@@ -84,6 +89,7 @@ def show_trust(
             say_wrong(error, again=None)  # the button above is what asks again
         finally:
             status.empty()
+            beside.empty()
         while len(kept) > KEPT:
             del kept[next(iter(kept))]
     if (found := kept.get(asked)) is not None:

@@ -161,6 +161,20 @@ def test_figures_are_kept_and_taken_out_by_keyboard_alone(visit):
     expect(out).to_have_count(1)
 
 
+def test_a_running_test_is_stopped_and_can_be_run_again(visit):
+    page = visit(query="?view=trust", ready="[data-testid=stImage] img")
+    run = page.get_by_role("button", name=re.compile("^.*Run the model on about"))
+    stop = page.locator(".st-key-trust_stop").get_by_role("button")
+    run.click()
+    expect(page.get_by_text(re.compile("Testing the map: picture [2-9]"))).to_be_visible()
+    stop.click()
+    expect(stop).to_have_count(0)
+    settle(page)
+    expect(page.get_by_text("Testing the map")).to_have_count(0)
+    expect(page.locator(".js-plotly-plot")).to_have_count(0)
+    expect(run).to_be_enabled()
+
+
 def contrast(page, selector):
     """WCAG 2.1's contrast of a text with what lies behind it: (L1 + 0.05) / (L2 + 0.05)."""
     return page.locator(selector).first.evaluate(
