@@ -22,8 +22,10 @@ from page_visit import (
 import attnviz
 import models
 from attnviz.correspond import best_cell, mutual_matches, similar
+from attnviz.errors import BadOption
 from attnviz.samples import open_sample
 from attnviz.ui import cache, pair, tray
+from attnviz.ui.one_map import MapAsked
 from attnviz.ui.other_side import OPENED
 from attnviz.ui.turns import Turns
 
@@ -171,6 +173,30 @@ def test_another_query(page):
     assert on(page, THERE, attnviz.explain(seen(), query="mean"))
     calm(widget(page, "Sample").set_value("coffee").run())
     assert picker(page, HERE)["chosen"] == [0, 0]  # the same row and column
+
+
+def test_another_query_of_a_method_that_has_none_is_refused(page):
+    page.session_state["method"] = "pca"
+    choose(page, "compare", "query")
+    assert "is of the whole picture, the same for every query" in page.error[0].value
+    page.session_state["method"] = "attention"
+    calm(page.run())
+    assert not page.error
+
+
+def test_a_first_map_that_fails_leaves_the_second_side_standing(page, monkeypatch):
+    real = MapAsked.compute
+
+    def compute(asked):
+        if not asked.stage.name:
+            raise BadOption("Not this one.")
+        return real(asked)
+
+    choose(page, "compare", "picture")
+    monkeypatch.setattr(MapAsked, "compute", compute)
+    calm(page.run())
+    assert [error.value for error in page.error] == ["Not this one."]
+    assert picker(page, THERE)["values"]
 
 
 # (what differs, a place in 451 × 300 pixels, the cell that asks in the first and the second grid)

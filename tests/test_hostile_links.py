@@ -8,7 +8,7 @@ import pytest
 from page_visit import APP, calm, picker, stand_ins
 from streamlit.testing.v1 import AppTest
 
-from attnviz.ui import link
+from attnviz.ui import link, state
 from attnviz.ui.address import SETTINGS, query_of, target_of
 from attnviz.ui.state import verbatim
 
@@ -66,7 +66,7 @@ def assert_stands(at, *, notes):
     said = info.value.removeprefix("Of the address that you came by: ").removesuffix(".")
     parts = said.split("; ")
     assert len(parts) == notes
-    assert len(info.value) <= 60 + link.MOST * (link.LONGEST + 60) and "\n" not in info.value
+    assert len(info.value) <= 60 + link.MOST * (state.LONGEST + 60) and "\n" not in info.value
     for part in parts:
         outside = re.sub(r"`[^`]*`", "", part)
         assert re.fullmatch(r"[a-z_0-9 ']*", outside), part

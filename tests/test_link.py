@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
-from page_visit import APP, calm, picker, png, record_on, stand_ins, texts, upload, widget
+from page_visit import APP, SHALLOW, calm, picker, png, record_on, stand_ins, texts, upload, widget
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
 import models
+from attnviz.errors import Busy
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
 from attnviz.ui import checkpoints
@@ -29,6 +30,19 @@ def follow(**params):
     for name, text in params.items():
         at.query_params[name] = text
     return calm(at.run())
+
+
+def go_back(at, **params):
+    """As the browser does, by its history."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "attnviz.ui.link.get_script_run_ctx",
+            lambda: SimpleNamespace(is_history_navigation=True),
+        )
+        at.query_params.clear()
+        for name, text in params.items():
+            at.query_params[name] = text
+        return calm(at.run())
 
 
 def said(at):
@@ -205,11 +219,6 @@ def test_a_link_draws_the_map_that_it_names():
         ({"picture": "nobody"}, "`nobody` is no picture"),
         ({"picture": "own-1"}, "its picture (`own-1`) was somebody's own"),
         ({"picture": "own-x"}, "its picture (`own-x`) was somebody's own"),
-        ({"with_picture": "own-2"}, "the picture that it compares with (`own-2`) was somebody's"),
-        (
-            {"picture": "own-1", "with_picture": "own-2"},
-            "its picture (`own-1`) and the picture that it compares with (`own-2`) were somebody's",
-        ),
         ({"__proto__": "1"}, "`__proto__` is nothing that a link can set"),
         ({"layer": "1" * 9000}, "is no layer"),
     ],
@@ -226,6 +235,25 @@ def test_what_a_link_cannot_be_falls_back_with_a_note(params, note):
     calm(at.slider(key="alpha").set_value(0.25).run())
     calm(at.run())
     assert not at.info
+
+
+@pytest.mark.parametrize(
+    ("picture", "note"),
+    [
+        ({}, "the picture that it compares with (`own-2`) was somebody's"),
+        (
+            {"picture": "own-1"},
+            "its picture (`own-1`) and the picture that it compares with (`own-2`) were somebody's",
+        ),
+    ],
+    ids=str,
+)
+def test_somebody_s_own_picture_to_compare_with_is_another_one_with_a_note(picture, note):
+    at = follow(view="compare", with_picture="own-2", **picture)
+    assert note in at.info[-1].value and not at.error
+    # Where no picture is compared it has no say.
+    at = follow(view="compare", compare="size", with_picture="own-2")
+    assert not any("own-2" in info.value for info in at.info) and not at.error
 
 
 @pytest.mark.parametrize(
@@ -282,6 +310,64 @@ def test_a_model_out_of_reach_leaves_the_first_one():
     assert picker(at, "map")["values"]
 
 
+def test_a_link_that_cannot_be_shown_yet_is_not_measured_against_what_is():
+    at = follow(model=SHALLOW)
+    asked = {"picture": "coffee", "layer": "1", "head": "2", "query": "1-2"}
+    with pytest.MonkeyPatch.context() as patch:
+
+        def busy(run, *wish):
+            raise Busy("Others wait.")
+
+        patch.setattr(Run, "observe", busy)
+        go_back(at, **asked)
+        assert at.error[0].value == "Others wait."
+        assert [info.value for info in at.info] == ["Below is still the last result."]
+        calm(at.slider(key="alpha").set_value(0.25).run())
+    calm(at.slider(key="alpha").set_value(0.5).run())
+    assert said(at) == asked and not at.info and not at.error
+
+
+def test_a_second_query_is_of_the_view_that_the_link_leads_to():
+    at = follow()
+    for name, size in (("tall.png", (16, 96)), ("wide.png", (96, 16))):
+        upload(at, name, png(size))
+    alike = {"view": "compare", "shown": "alike", "picture": "own-2", "with_picture": "own-1"}
+    go_back(at, **alike, with_query="5-0")
+    assert said(at) == {**alike, "with_query": "5-0"} and not at.info
+    # Another picture to compare with: a place in the last one asks no more.
+    calm(at.selectbox(key="compare_picture").set_value("sample/coffee").run())
+    assert "with_query" not in said(at)
+    at = follow(view="compare", compare="query", with_query="1-2")
+    at.session_state["compare"], at.session_state["compare_shown"] = "picture", "alike"
+    calm(at.run())
+    assert said(at).keys() == {"view", "shown", "with_picture"}
+
+
+def test_a_target_that_nothing_uses_is_not_kept_for_later():
+    at = follow(target="class-2")
+    assert said(at) == {}
+    at.session_state["method"] = "relevance"
+    calm(at.run())
+    assert said(at)["target"] != "class-2"
+
+
+def test_what_has_no_say_in_a_comparison_is_not_in_the_address():
+    at = follow(view="compare")
+    assert said(at).keys() == {"view", "with_picture"}
+    for kind, keys in (("model", {"with_model", "with_random"}), ("size", {"with_size"})):
+        at.session_state["compare"] = kind
+        calm(at.run())
+        assert said(at).keys() == {"view", "compare"} | keys
+    at.session_state["view"] = "map"
+    calm(at.run())
+    assert said(at) == {}
+
+
+def test_a_long_value_is_read_whole():
+    at = follow(view="methods", methods="rollout," * 50 + "similarity")
+    assert said(at) == {"view": "methods", "methods": "rollout,similarity"} and not at.info
+
+
 def test_an_upload_is_own_in_the_address():
     at = follow()
     upload(at, "mine.png", png((96, 64)))
@@ -295,16 +381,9 @@ def test_one_s_own_pictures_come_back_by_their_numbers():
     for name, colour in (("one.png", "red"), ("two.png", "blue")):
         upload(at, name, png((96, 64), colour))
     assert said(at) == {"picture": "own-2"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "attnviz.ui.link.get_script_run_ctx",
-            lambda: SimpleNamespace(is_history_navigation=True),
-        )
-        at.query_params["picture"] = "own-1"
-        calm(at.run())
-        assert "`one.png`**, 96 × 64" in texts(at) and not at.info
-        at.query_params["picture"] = "own-9"
-        calm(at.run())
+    go_back(at, picture="own-1")
+    assert "`one.png`**, 96 × 64" in texts(at) and not at.info
+    go_back(at, picture="own-9")
     assert "`one.png`" in texts(at)
 
 
@@ -345,12 +424,6 @@ def test_a_smaller_model_gone_back_to_lacks_no_layer_that_nobody_chose():
     at = follow(model="digits")
     calm(at.slider(key="layer").set_value(3).run())
     calm(at.slider(key="layer").set_value(2).run())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "attnviz.ui.link.get_script_run_ctx",
-            lambda: SimpleNamespace(is_history_navigation=True),
-        )
-        at.session_state["layer"] = 3
-        at.query_params.clear()
-        calm(at.run())
+    at.session_state["layer"] = 3
+    go_back(at)
     assert not at.info and at.slider(key="layer").max == 2

@@ -5,6 +5,7 @@ import re
 import zipfile
 from dataclasses import replace
 from io import BytesIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -28,9 +29,9 @@ import models
 from attnviz.errors import BadOption
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS
-from attnviz.ui import cache, heads_panel, mask_panel, methods_panel, trust_panel
+from attnviz.ui import cache, go_to, heads_panel, mask_panel, methods_panel, trust_panel
 from attnviz.ui.methods_panel import FIRST
-from attnviz.ui.ranking import OFFERED
+from attnviz.ui.ranking import OFFERED, Ranking
 from attnviz.ui.turns import Turns
 from attnviz.ui.views import VIEWS
 from tests.test_film import cait
@@ -145,7 +146,7 @@ def test_a_sorted_tile_opens_its_own_head(page, monkeypatch):
     from attnviz.ui import mosaic_panel
 
     laid = mosaic_panel._in_order(
-        np.zeros((3, 3, 2, 3), np.float32), mosaic_panel.Ranking("entropy", numbers, "nats", False)
+        np.zeros((3, 3, 2, 3), np.float32), Ranking("entropy", numbers, "nats", False)
     )
     monkeypatch.setattr(mosaic_panel, "picked_cell", lambda key: (0, 0))
     opened = []
@@ -155,6 +156,39 @@ def test_a_sorted_tile_opens_its_own_head(page, monkeypatch):
     mosaic_panel._open_picked(laid.heads, laid.columns)
     assert opened == [np.unravel_index(numbers.argmin(), (3, 3))]
     assert laid.place_of(opened[0]) == (0, 0)
+
+
+@pytest.mark.parametrize("direction", ["from", "to"])
+def test_a_tile_opens_what_it_shows_which_is_what_the_query_looks_at(page, direction, monkeypatch):
+    page.session_state["head"], page.session_state["direction"] = 1, direction
+    open_view(page, "heads")
+    outlined = picker(page, "mosaic")["chosen"]
+    assert outlined == ([2, 1] if direction == "from" else None)
+    with monkeypatch.context() as patch:
+        patch.setattr(go_to, "st", SimpleNamespace(session_state=page.session_state))
+        go_to.go_to_head(0, 2)
+    calm(page.run())
+    heat = attnviz.explain(record_on(page), layer=0, head=2)
+    assert picker(page, "map")["alt"].startswith("Attention of the class token")
+    assert picker(page, "map")["values"][1][2] == f"{heat.values[1, 2]:.3g}"
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "key", "value"),
+    [
+        ("map", "selectbox", "format", "SVG"),
+        ("map", "toggle", "words", False),
+        ("numbers", "selectbox", "depth_format", "SVG"),
+        ("layers", "selectbox", "film_format", "WebP"),
+        ("layers", "number_input", "film_seconds", 0.3),
+    ],
+)
+def test_what_was_chosen_of_a_file_outlives_a_look_at_another_view(page, view, kind, key, value):
+    open_view(page, view)
+    calm(getattr(page, kind)(key=key).set_value(value).run())
+    open_view(page, "patches")
+    open_view(page, view)
+    assert getattr(page, kind)(key=key).value == value
 
 
 def test_patches_are_what_the_model_saw(page):
@@ -256,6 +290,15 @@ def test_the_mask_has_the_heads_of_the_last_layer_that_the_map_goes_through(page
     calm(page.slider(key="span").set_value((0, 1)).run())
     assert "Each head of layer 1 (of 3" in texts(page)
     assert heads_outlined(page) == [0, 1, 2]
+
+
+def test_a_map_in_colours_has_no_outline_and_no_code_that_would_be_refused(page):
+    page.session_state["method"] = "pca"
+    open_view(page, "mask")
+    assert any("one value" in info.value for info in page.info)
+    assert not page.code
+    calm(page.segmented_control(key="method").set_value("rollout").run())
+    assert page.code
 
 
 def test_a_head_without_an_outline_costs_the_others_nothing(page, monkeypatch):

@@ -28,6 +28,7 @@ from attnviz.ui import (
 )
 from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
 from attnviz.ui.figure_files import FORMATS
+from attnviz.ui.has_a_say import compares, compares_by, on_export, on_trust, shows_alike
 from attnviz.ui.head_choice import ADDED
 from attnviz.ui.look_panel import SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
@@ -59,8 +60,8 @@ class Setting:
     default: Any
     """What is not written."""
     write: Callable[[Any], str] = str
-    views: tuple[str, ...] = ()
-    """In which views alone it has a say; none: in most."""
+    counts: Callable[[], bool] = lambda: True
+    """Whether it has a say in what is chosen now."""
 
 
 def one_of(values: Collection[str]) -> Callable[[str], str]:
@@ -171,15 +172,13 @@ def _sample_name(chosen: str) -> str:
 
 
 def _choice(
-    key: str, values: Collection[str], default: Any, views: tuple[str, ...] = ()
+    key: str,
+    values: Collection[str],
+    default: Any,
+    counts: Callable[[], bool] = lambda: True,
 ) -> Setting:
-    return Setting(key, one_of(values), default, views=views)
+    return Setting(key, one_of(values), default, counts=counts)
 
-
-PAIRS = ("compare", "export")
-"""Views that have two maps to compare."""
-
-EXPORT = ("export",)
 
 SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
@@ -216,40 +215,42 @@ SETTINGS: Mapping[str, Setting] = {
     "mass": Setting("mass", _number(0.05, 0.95), MASS, "{:g}".format),
     "without_sinks": Setting("without_sinks", _switch, False, _bit),
     "without_itself": Setting("without_itself", _switch, False, _bit),
-    "compare": _choice("compare", KINDS, next(iter(KINDS))),
-    "shown": _choice("compare_shown", compare_panel.SHOWN, "maps"),
-    "both": _choice("compare_scale", pair.SCALE_WORDS, "own"),
-    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, views=("compare",)),
-    "asks": Setting("alike/asks", one_of(alike_panel.SIDES), "here", views=("compare",)),
-    "with_picture": Setting("compare_picture", _other_sample, None, _sample_name, PAIRS),
-    "with_model": Setting("compare_model", _model, None, views=PAIRS),
-    "with_random": Setting("compare_random", _switch, None, _bit, PAIRS),
-    "with_size": Setting("compare_side", _count(), None, views=PAIRS),
-    "figure": _choice("export_what", plate_panel.KINDS, "map", EXPORT),
+    "figure": _choice("export_what", plate_panel.KINDS, "map", on_export),
+    "compare": _choice("compare", KINDS, next(iter(KINDS)), compares),
+    "shown": _choice("compare_shown", compare_panel.SHOWN, "maps", compares_by("picture")),
+    "both": _choice("compare_scale", pair.SCALE_WORDS, "own", compares),
+    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, counts=shows_alike),
+    "asks": _choice("alike/asks", alike_panel.SIDES, "here", shows_alike),
+    "with_picture": Setting(
+        "compare_picture", _other_sample, None, _sample_name, compares_by("picture")
+    ),
+    "with_model": Setting("compare_model", _model, None, counts=compares_by("model")),
+    "with_random": Setting("compare_random", _switch, None, _bit, compares_by("model")),
+    "with_size": Setting("compare_side", _count(), None, counts=compares_by("size")),
     "on_figure": Setting(
         "export_methods",
         _several(one_of(plate_panel.FREE)),
         [*plate_panel.USUAL],
         ",".join,
-        EXPORT,
+        on_export,
     ),
     "numbers": Setting(
-        "export_metrics", _several(_metric), [*plate_panel.NUMBERS], ",".join, EXPORT
+        "export_metrics", _several(_metric), [*plate_panel.NUMBERS], ",".join, on_export
     ),
-    "file": _choice("export_format", FORMATS, next(iter(FORMATS)), EXPORT),
-    "venue": _choice("export_venue", export_panel.VENUE_WORDS, export_panel.FREE, EXPORT),
+    "file": _choice("export_format", FORMATS, next(iter(FORMATS)), on_export),
+    "venue": _choice("export_venue", export_panel.VENUE_WORDS, export_panel.FREE, on_export),
     "width": Setting(
         "export_width",
         _count(most=export_panel.WIDEST, least=export_panel.NARROWEST),
         export_panel.USUAL_WIDTH,
-        views=EXPORT,
+        counts=on_export,
     ),
-    "dpi": Setting("export_dpi", _dpi, export_panel.USUAL_DPI, views=EXPORT),
-    "caption": Setting("export_words", _switch, True, _bit, EXPORT),
-    "letters": Setting("export_letters", _switch, False, _bit, EXPORT),
-    "original": Setting("export_original", _switch, False, _bit, EXPORT),
+    "dpi": Setting("export_dpi", _dpi, export_panel.USUAL_DPI, counts=on_export),
+    "caption": Setting("export_words", _switch, True, _bit, on_export),
+    "letters": Setting("export_letters", _switch, False, _bit, on_export),
+    "original": Setting("export_original", _switch, False, _bit, on_export),
     "test": _choice(
-        "trust_mode", trust_panel.MODE_WORDS, next(iter(trust_panel.MODE_WORDS)), ("trust",)
+        "trust_mode", trust_panel.MODE_WORDS, next(iter(trust_panel.MODE_WORDS)), on_trust
     ),
 }
 """Name in the address → setting. What is neither here nor a picture, a query or a target cannot be

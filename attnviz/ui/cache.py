@@ -209,7 +209,7 @@ def observation(
                     " lower resolution, or a smaller model."
                 )
 
-        def describe(outcome: Outcome, ms: int) -> Pass:
+        def said(outcome: Outcome, ms: int) -> Pass:
             return Pass(
                 model=vit.name,
                 size=vit.image_size,
@@ -224,7 +224,7 @@ def observation(
 
         _have_room(store, vit, gradient=target is not None)
         try:
-            with timed(describe):
+            with timed(said):
                 return observe(vit, picture.image, fit=fit, target=target, progress=going_on)
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise BadOption(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -17,7 +18,7 @@ from attnviz.ui.code_panel import drawing_of, recipe_on, show_code
 from attnviz.ui.drawn_map import draw_map, sentence, show_colours, show_notes, subject
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.other_side import KINDS, choose_kind, choose_other
-from attnviz.ui.pair import Pair, ask_for_pair, say_differences
+from attnviz.ui.pair import ask_for_pair, say_differences
 from attnviz.ui.picker import picked_cell
 from attnviz.ui.query_panel import choose_name
 from attnviz.ui.sinks_panel import say_hidden
@@ -54,14 +55,20 @@ def show_compare(stage: Stage) -> None:
     for place, words, key in ((left, other.here, ASKED), (right, other.there, OTHERS[0])):
         with place:
             st.markdown(words)
-            if method.asks and own_query:
+            if own_query:
                 choose_name(replace(stage, asks=key).ground)
-    here = Side(pair.first, pair.first.compute(), "compare-here", left.container())
-    if not pair.one_scale:
+    here = _side(lambda: pair.first, "compare-here", left, again="first")
+    if here is not None and not pair.one_scale:
         _show(here, _own(here))
-    with right:
-        there = _stand(pair, here, right.container())
-    if there is not None:
+    there = _side(pair.second, "compare-there", right, again="other")
+    shared = None
+    if here is not None and there is not None:
+        with right:
+            shared = pair.scale_of([here.heat, there.heat])
+    for side in (here, there) if pair.one_scale else (there,):
+        if side is not None:
+            _show(side, shared or _own(side))
+    if here is not None and there is not None:
         say_differences((here.wanted, there.wanted), (here.heat, there.heat))
 
 
@@ -73,21 +80,16 @@ def _what_to_do(method: Method, *, own_query: bool) -> str:
     return "**Pick a patch** on either side: the patch at the same place asks on both."
 
 
-def _stand(pair: Pair, here: Side, place: Place) -> Side | None:
-    """The second map, or why there is none; on one scale, the first is drawn with it."""
-    both = pair.one_scale
-    try:
-        second = pair.second()
-        there = Side(second, second.compute(), "compare-there", place)
-    except AttnVizError as error:
-        say_wrong(error, again="other")
-        if both:
-            _show(here, _own(here))
-        return None
-    shared = pair.scale_of([here.heat, there.heat])
-    for side in (here, there) if both else (there,):
-        _show(side, shared or _own(side))
-    return there
+def _side(ask: Callable[[], MapAsked], key: str, column: Place, *, again: str) -> Side | None:
+    """The map of one side, which is not drawn yet; or why there is none, said there."""
+    place = column.container()
+    with column:
+        try:
+            wanted = ask()
+            return Side(wanted, wanted.compute(), key, place)
+        except AttnVizError as error:
+            say_wrong(error, again=again)
+    return None
 
 
 def _own(side: Side) -> Scale | None:

@@ -8,8 +8,10 @@ from attnviz.record import AttentionRecord
 
 
 def chosen_head(record: AttentionRecord) -> tuple[int, int] | None:
-    """(layer, head) where the map that was last asked for is one head's."""
+    """(layer, head) where the last map asked for is what the query looks at by one head."""
     state = st.session_state
+    if state.get("direction", "from") != "from":
+        return None
     layer, head = state.get("layer"), state.get("head")
     if state.get("method", "attention") != "attention" or type(head) is not int:
         return None
@@ -24,8 +26,8 @@ def go_to_method(method: str) -> None:
 
 
 def go_to_head(layer: int, head: int) -> None:
-    """Show one head's attention, in its own view."""
-    st.session_state.head = head
+    """Show what the query looks at by one head, in its own view: that is what was picked."""
+    st.session_state.head, st.session_state.direction = head, "from"
     go_to_layer(layer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from attnviz import figures, plot_export
-from attnviz.metrics import HeadMetrics
+from attnviz.metrics import METRICS, HeadMetrics
 from attnviz.sinks import FAR, find_sinks
 from attnviz.ui.figure_files import FORMATS, offer_file
 
@@ -53,7 +53,7 @@ def show_heads(metrics: HeadMetrics) -> None:
         persist_state="session",
     )
     st.caption(
-        f"{PLAIN.get(name, OF_ONE)} Each dot is one head.",
+        f"{_in_plain_words(name)} Each dot is one head.",
         help=f"{metrics.describe(name).description} {IN_WORDS}",
     )
     st.plotly_chart(
@@ -64,7 +64,9 @@ def show_heads(metrics: HeadMetrics) -> None:
     )
     with right.container(horizontal=True, vertical_alignment="bottom"):
         kinds = [kind for kind, (suffix, _) in FORMATS.items() if suffix in plot_export.DEPTH_KINDS]
-        kind = st.selectbox("Figure for a paper", kinds, key="depth_format", width=150)
+        kind = st.selectbox(
+            "Figure for a paper", kinds, key="depth_format", width=150, persist_state="session"
+        )
         suffix, mime = FORMATS[kind]
         offer_file(
             f"Download as {kind}",
@@ -74,6 +76,11 @@ def show_heads(metrics: HeadMetrics) -> None:
         )
     _show_table(metrics)
     _show_sinks(metrics)
+
+
+def _in_plain_words(name: str) -> str:
+    """What a metric tells; those that a model has for itself are of one prefix token."""
+    return PLAIN[name] if name in METRICS else OF_ONE
 
 
 def _show_table(metrics: HeadMetrics) -> None:

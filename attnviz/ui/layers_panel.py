@@ -184,6 +184,7 @@ def _offer(film: Film, drawing: dict[str, Any], recipe: Recipe) -> None:
             "Film, strip or numbers",
             FILM_FORMATS,
             key="film_format",
+            persist_state="session",
             width=190,
             help="*GIF* and *WebP* are animations: WebP keeps every colour, GIF has 256 in each"
             " frame. *PDF*, *SVG* and *PNG* are the strip, for a paper. *NPZ* holds the numbers.",
@@ -195,6 +196,7 @@ def _offer(film: Film, drawing: dict[str, Any], recipe: Recipe) -> None:
             SECONDS,
             0.1,
             key="film_seconds",
+            persist_state="session",
             width=150,
             disabled=kind not in ("GIF", "WebP"),
         )

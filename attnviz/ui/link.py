@@ -25,6 +25,7 @@ from attnviz.ui.address import (
 )
 from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
+from attnviz.ui.has_a_say import second_query
 from attnviz.ui.linked import ask_as_linked, drop_what_lacks, wish
 from attnviz.ui.same_cell import is_waiting
 from attnviz.ui.state import note, picture, plain, show_sample, verbatim
@@ -32,8 +33,8 @@ from attnviz.ui.target_panel import Wish
 from attnviz.ui.tray import number_of, show_held
 from attnviz.ui.views import methods_shown
 
-LONGEST = 120
-"""Characters of a value; no name is longer."""
+LONGEST = 4000
+"""Characters of a value that are read; what the page writes is shorter."""
 
 MOST = 5
 """Notes that are shown; of more there is only the number."""
@@ -61,6 +62,8 @@ def follow() -> None:
     state["link/gone"] = {name: given.pop(name) for name in gone}
     for name, setting in SETTINGS.items():
         _set(setting, _read(name, given.pop(name), setting.read) if name in given else None)
+    if not SETTINGS["with_picture"].counts():  # no picture is compared
+        state["link/gone"].pop("with_picture", None)
     if "picture" not in gone:
         _follow_picture(given.pop("picture", None))
     elif picture() is None:
@@ -68,9 +71,10 @@ def follow() -> None:
         other = state.get("compare_picture")
         state.first_sample = next(name for name in SAMPLES if f"sample/{name}" != other)
     wish(ASKED, _read("query", given.pop("query", DEFAULT), query_of))
-    other = _read("with_query", given.pop("with_query", DEFAULT), query_of)
+    other, asks = _read("with_query", given.pop("with_query", DEFAULT), query_of), second_query()
     for key in OTHERS:
-        wish(key, other)
+        state[key] = None
+        wish(key, other if key == asks else None)
     state["link/target"] = _read("target", given.pop("target", ""), target_of)
     for name in given:
         note(f"{verbatim(name)} is nothing that a link can set")
@@ -177,7 +181,9 @@ def write(ground: Ground) -> None:
     if other is not None and (kept := other.query) != other.usual:
         said["with_query"] = _token(kept)
     wanted: Wish | None = state.get("target/wish")
-    if wanted is not None and any(METHODS[name].needs_gradient for name in methods_shown()):
+    if not any(METHODS[name].needs_gradient for name in methods_shown()):
+        state.pop("link/target", None)  # of no use where the link led, and not of use later
+    elif wanted is not None:
         said["target"] = "-".join((wanted[0], _token(wanted[1])))
     _say(said)
     state["link/written"] = True
@@ -192,23 +198,17 @@ def _chosen() -> dict[str, str]:
         value = state.get(setting.key)
         own = setting.default is MODEL_S_OWN
         differs = is_by_hand(setting.key) if own else value != setting.default
-        counts = not setting.views or state.get("view") in setting.views
-        if value is not None and differs and counts:
+        if value is not None and differs and setting.counts():
             said[name] = setting.write(value)
     return said
 
 
 def _other_ground(ground: Ground) -> Ground | None:
     """Where the second query is picked, if the view has one."""
-    state = st.session_state
-    match state.get("view"), state.get("compare"), state.get("compare_shown"):
-        case "compare", "query", _:
-            return ground.of_other(OTHERS[0])
-        case "export", "query", _ if state.get("export_what") == "compared":
-            return ground.of_other(OTHERS[0])
-        case "compare", "picture", "alike":
-            return state.get("alike/ground")
-    return None
+    asks = second_query()
+    if asks == OTHERS[1]:
+        return st.session_state.get("alike/ground")
+    return None if asks is None else ground.of_other(asks)
 
 
 def _token(query: Any) -> str:

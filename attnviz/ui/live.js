@@ -30,7 +30,7 @@ export default function live({ data, parentElement: root }) {
 
 async function receive(data) {
   own.newest = data;
-  const map = await unpack(data);
+  const map = await unpack(data).catch(() => ({ failed: true })); // an old browser's
   if (own.newest !== data) return; // another came in the meantime
   own.map = map;
   refresh();
@@ -69,9 +69,11 @@ function draw() {
   const found = fits() && at ? find(look.places[at.name], at.cell) : null;
   if (!found) return rest(look.words.idle);
   const { asker, patch } = found;
-  const place = `row ${patch?.[0]}, column ${patch?.[1]}`;
+  if (!patch) return rest(look.words.idle); // beside the picture: no click would pin anything
+  const place = `row ${patch[0]}, column ${patch[1]}`;
   if (asker < 0) return rest(look.words.silent.replace("{place}", place));
   if (String(patch) === pinned) return rest(look.words.pinned);
+  if (map?.failed) return rest(look.words.failed);
   if (map?.name !== look.map) return rest(look.words.coming);
   const picture = under.querySelector("img");
   if (!picture.complete || !picture.naturalWidth) return;

@@ -148,6 +148,7 @@ def _words(live: Live, look: Look, unit: str, *, shared: bool) -> dict[str, str]
         "idle": "Point at a patch, or drag a finger sideways over it: its map is shown here at"
         f" once. A click or a tap pins it.{blocks}",
         "coming": "The maps of all patches are on their way …",
+        "failed": "This browser cannot unpack the maps of all patches: pick a patch instead.",
         "pinned": "This is the pinned map.",
         "silent": "In this layer, the patch in {place} has no map.",
         "now": f"{now}: {{range}} {unit}. Colours: {colours}.{blocks}",

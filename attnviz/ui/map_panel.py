@@ -107,8 +107,10 @@ def show_small(shown: Explanation, look: Look) -> None:
 @st.fragment
 def _show_downloads(heat: Explanation, drawing: dict[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = st.selectbox("Figure for a paper", FORMATS, key="format", width=150)
-        words = st.toggle("Caption in the file", value=True, key="words")
+        kind = st.selectbox(
+            "Figure for a paper", FORMATS, key="format", width=150, persist_state="session"
+        )
+        words = st.toggle("Caption in the file", value=True, key="words", persist_state="session")
     with st.container(horizontal=True, vertical_alignment="center"):
         suffix, mime = FORMATS[kind]
         offer_file(

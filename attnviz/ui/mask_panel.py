@@ -18,8 +18,11 @@ ACROSS = 4
 """Pictures beside each other on a wide screen."""
 
 
-def show_masks(stage: Stage, heat: Explanation, layer: int) -> None:
-    """A threshold, the outline on the map above, its file; then the heads of one layer."""
+def show_masks(stage: Stage, heat: Explanation, layer: int) -> float | None:
+    """A threshold, the outline on the map above, its file; then the heads of one layer.
+
+    Gives the threshold, or None where the map has no outline.
+    """
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     mass: float = left.slider(
         "Share of the map to hold",
@@ -37,7 +40,9 @@ def show_masks(stage: Stage, heat: Explanation, layer: int) -> None:
             _show_outline(stage.seen.on_screen(heat), mass_mask(heat.values, mass), heat.title)
     except BadOption as error:
         st.info(str(error), icon=":material/info:")
+        held = None
     else:
+        held = mass
         suffix, mime = FORMATS["PNG"]
         with right:
             offer_file(
@@ -47,6 +52,7 @@ def show_masks(stage: Stage, heat: Explanation, layer: int) -> None:
                 mime,
             )
     _show_heads(stage, layer, mass)
+    return held
 
 
 def _show_heads(stage: Stage, layer: int, mass: float) -> None:

@@ -19,6 +19,7 @@ from attnviz.ui.go_to import go_to_head
 from attnviz.ui.look_panel import Look, cut_scale, looks_dark
 from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.picker import pick_cell, picked_cell
+from attnviz.ui.ranking import Ranking
 
 WIDTH = 860
 """Pixels on a wide screen: the tiles of one layer are seen at a glance."""
@@ -119,21 +120,6 @@ def show_mosaic(
             on_pick=partial(_open_picked, laid.heads, laid.columns),
         )
         _show_scale(tiles[there], look, shared)
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Heads in the order of a number each."""
-
-    label: str
-    values: Float[np.ndarray, "layer head"]
-    unit: str
-    descending: bool
-
-    @property
-    def first(self) -> str:
-        """Which heads come first, in words."""
-        return "highest" if self.descending else "lowest"
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,6 +80,7 @@ def _choose_picture(stage: Stage) -> Other:
     shown = run.picture
     offered.pop(f"own/{shown.digest}" if shown.sample is None else f"sample/{shown.sample}", None)
     chosen = _choose("compare_picture", "The other picture", offered, help=_PICTURE_HELP)
+    _leave_other(chosen)
 
     def stand() -> Stage:
         return _run(stage, replace(run, picture=_open(chosen)))
@@ -90,6 +91,14 @@ def _choose_picture(stage: Stage) -> Other:
         (stage.picture_name, offered[chosen]),
         stand,
     )
+
+
+def _leave_other(chosen: str) -> None:
+    """A place in the last other picture asks no more in this one."""
+    state = st.session_state
+    if state.get("compare/asked_of", chosen) != chosen:
+        state[OTHERS[1]] = None
+    state["compare/asked_of"] = chosen
 
 
 def close_other() -> None:

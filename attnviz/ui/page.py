@@ -74,7 +74,7 @@ def show() -> None:
         ground = Ground.of(seen.record)
         if run is not None:  # else what stands below is the last picture
             arrive(ground)
-        link.ask(ground, seen.record)
+            link.ask(ground, seen.record)
         notes = st.empty()
         say_what_stayed()
         if seen.record.random:
@@ -85,7 +85,10 @@ def show() -> None:
         say_wrong(error)
     with notes:
         link.show_notes()
-    link.write(ground)
+    if run is None:  # the address stays that of what could not be shown
+        link.write_ahead()
+    else:
+        link.write(ground)
     if settings().status:
         show_status()
 

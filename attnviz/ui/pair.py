@@ -48,8 +48,7 @@ class Pair:
     @property
     def second_ground(self) -> Ground | None:
         """Where the second query is picked, if there is one."""
-        own = self.own_query and self.first.method.asks
-        return self.other.stand().ground if own else None
+        return self.other.stand().ground if self.own_query else None
 
     def second(self) -> MapAsked:
         """The same of the other side; raises AttnVizError where that cannot be.
@@ -78,8 +77,16 @@ class Pair:
 
 
 def ask_for_pair(stage: Stage, kind: str, other: Other) -> Pair:
-    """The widgets for the method, its target and the scale, once the other side is chosen."""
+    """The widgets for the method, its target and the scale, once the other side is chosen.
+
+    Raises BadOption where both maps would be one: of a method that has no query, by another query.
+    """
     asked = choose_method(stage.record)
+    if kind == "query" and not METHODS[asked.method].asks:
+        raise BadOption(
+            f"{METHODS[asked.method].label} is of the whole picture, the same for every query:"
+            " choose another method, or compare by another picture, model or resolution."
+        )
     request, seen = stage.request, stage.seen
     if METHODS[asked.method].needs_gradient:
         request, seen = aim(stage)
@@ -89,14 +96,8 @@ def ask_for_pair(stage: Stage, kind: str, other: Other) -> Pair:
 def printed(pair: Pair) -> tuple[Beside, Scale | None, tuple[MapAsked, MapAsked]]:
     """Both maps as a row, their scale if they share one, and themselves; says what else differs.
 
-    Raises AttnVizError where the other side cannot be seen, or is the same map.
+    Raises AttnVizError where the other side cannot be seen.
     """
-    method = pair.first.method
-    if pair.own_query and not method.asks:
-        raise BadOption(
-            f"{method.label} is of the whole picture, the same for every query: choose another"
-            " method, or compare by another picture, model or resolution."
-        )
     maps = pair.first, pair.second()
     heats = [each.compute() for each in maps]
     differ = [fact for fact in CHOSEN if len({heat.fact(fact) for heat in heats}) > 1]

@@ -100,6 +100,7 @@ function show(data, root, memory, send) {
   surface.classList.toggle("live", Boolean(data.scene));
   surface.dataset.scene = data.scene;
   if (data.scene) listenToTouch(surface, memory, surface.onpointermove);
+  else listenNoMore(surface, memory);
 
   const [width, height] = data.size;
   root.querySelector(".picker").style.setProperty("--ratio", width / height);

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 
 from attnviz.errors import BadOption
-from attnviz.ui.mosaic_panel import Ranking
 from attnviz.ui.stage import Stage
 
 LAYERS = "layer and head"
@@ -14,9 +17,23 @@ OFFERED = ("entropy", "distance", "to_prefix", "agreement")
 """Metrics to sort by, of `METRICS`."""
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """Heads in the order of a number each."""
+
+    label: str
+    values: Float[np.ndarray, "layer head"]
+    unit: str
+    descending: bool
+
+    @property
+    def first(self) -> str:
+        """Which heads come first, in words."""
+        return "highest" if self.descending else "lowest"
+
+
 def choose_ranking(stage: Stage) -> Ranking | None:
     """The widgets; None for layer by layer."""
-    metrics = None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox(
             "Sort by",

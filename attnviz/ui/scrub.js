@@ -38,6 +38,13 @@ function listenToTouch(surface, memory, hold) {
   surface.addEventListener("touchmove", memory.still, { passive: false });
 }
 
+// Without a live map a finger presses and scrolls as on any picture.
+function listenNoMore(surface, memory) {
+  letGo(memory);
+  surface.onpointerdown = surface.onpointercancel = surface.oncontextmenu = null;
+  surface.removeEventListener("touchmove", memory.still);
+}
+
 // Gives whether the finger pointed, so that it did not tap.
 function letGo(memory) {
   const scrubbed = memory.touch?.on ?? false;

@@ -149,8 +149,9 @@ def _mask(stage: Stage) -> None:
     heat = wanted.compute()
     options, last = wanted.asked.options, len(stage.record.layers) - 1
     with right:
-        show_masks(stage, heat, options.get("layer", options.get("last_layer", last)))
-    _show_code(stage, "mask", wanted, extra={"mass": st.session_state.mass})
+        mass = show_masks(stage, heat, options.get("layer", options.get("last_layer", last)))
+    if mass is not None:
+        _show_code(stage, "mask", wanted, extra={"mass": mass})
 
 
 def _trust(stage: Stage) -> None:

@@ -298,6 +298,26 @@ def test_a_finger_scrubs_sideways_or_held_and_scrolls_up_and_down(visit):
     expect(surface(page, "map").locator("img")).not_to_have_attribute("src", old)
 
 
+def test_without_a_live_map_a_long_press_picks_as_a_tap_does(visit):
+    page = visit(query="?model=digits&picture=digit-3", **PHONE)
+    ready(page)
+    page.locator(".st-key-method").get_by_text("Rollout", exact=True).click()
+    expect(line(page)).to_have_count(0)
+    settle(page)
+    finger, old = Finger(page), source(page)
+    finger.down(on_screen(page, "map", (2, 3), (8, 8)))
+    page.wait_for_timeout(600)
+    finger.up()
+    expect(surface(page, "map").locator("img")).not_to_have_attribute("src", old)
+    expect(page).to_have_url(re.compile("query=2-3"))
+
+
+def test_a_browser_that_cannot_unpack_the_maps_says_so(visit):
+    page = visit(query="?model=digits&picture=digit-3", script="delete window.DecompressionStream")
+    page.mouse.move(*on_screen(page, "map", (2, 3), (8, 8)))
+    expect(line(page)).to_contain_text("cannot unpack")
+
+
 def test_under_an_open_page_no_old_map_is_drawn_over_a_new_picture_or_model(visit):
     page = visit()
     ready(page)

@@ -53,13 +53,15 @@ def visit(server, browser):
         if parts.scheme not in ("data", "blob") and parts.netloc != urlsplit(server).netloc:
             mishaps.append(url)
 
-    def open_page(beside=None, query="", ready=".st-key-map .readout", **window):
+    def open_page(beside=None, query="", ready=".st-key-map .readout", script="", **window):
         if beside is None:
             contexts.append(browser.new_context(**(window or DESKTOP)))
         page = (beside.context if beside else contexts[-1]).new_page()
         page.set_default_timeout(60_000)
         sync_api.expect.set_options(timeout=45_000)  # one machine may be busy with other tests
         hear(page)
+        if script:
+            page.add_init_script(script)
         page.goto(f"{server}/{query}")
         page.locator(ready).wait_for()
         settle(page)
