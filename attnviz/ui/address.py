@@ -30,7 +30,7 @@ from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
 from attnviz.ui.figure_files import FORMATS
 from attnviz.ui.has_a_say import compares, compares_by, on_export, on_trust, shows_alike
 from attnviz.ui.head_choice import ADDED
-from attnviz.ui.look_panel import SCALE_WORDS
+from attnviz.ui.look_panel import ALPHA, SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
 from attnviz.ui.model_panel import FIT_WORDS
 from attnviz.ui.offered import is_offered, offered
@@ -180,6 +180,10 @@ def _choice(
     return Setting(key, one_of(values), default, counts=counts)
 
 
+def _default(method: str, option: str) -> Any:
+    return METHODS[method].options[option].default
+
+
 SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
     "model": Setting("model", _model, offered()[0]),
@@ -189,17 +193,21 @@ SETTINGS: Mapping[str, Setting] = {
     "fit": _choice("fit", FIT_WORDS, MODEL_S_OWN),
     "method": _choice("method", METHODS, "attention"),
     "layer": Setting("layer", _count(), MODEL_S_OWN),
-    "head": Setting("head", _word_or_count(HEAD_FUSIONS), "mean"),
-    "direction": _choice("direction", DIRECTIONS, "from"),
+    "head": Setting("head", _word_or_count(HEAD_FUSIONS), _default("attention", "head_fusion")),
+    "direction": _choice("direction", DIRECTIONS, _default("attention", "direction")),
     "layers": Setting("span", _pair, MODEL_S_OWN, two),
-    "fusion": _choice("fusion", HEAD_FUSIONS, "mean"),
-    "residual": Setting("residual", _number(0, 1), 0.5, "{:g}".format),
-    "discard": Setting("discard_ratio", _number(0, 0.95), 0.0, "{:g}".format),
-    "discarded": _choice("discard", ("row", "global"), "row"),
-    "pool": Setting("pool", _count(), METHODS["flow"].options["pool"].default),
+    "fusion": _choice("fusion", HEAD_FUSIONS, _default("rollout", "head_fusion")),
+    "residual": Setting("residual", _number(0, 1), _default("rollout", "residual"), "{:g}".format),
+    "discard": Setting(
+        "discard_ratio", _number(0, 0.95), _default("rollout", "discard_ratio"), "{:g}".format
+    ),
+    "discarded": _choice(
+        "discard", METHODS["rollout"].options["discard"].choices, _default("rollout", "discard")
+    ),
+    "pool": Setting("pool", _count(), _default("flow", "pool")),
     "one_head": Setting("one_head", _count(), ADDED),
     "component": Setting("component", _component, "all"),
-    "opacity": Setting("alpha", _number(0, 1), 0.5, "{:g}".format),
+    "opacity": Setting("alpha", _number(0, 1), ALPHA, "{:g}".format),
     "colours": _choice("colormap", COLORMAPS, next(iter(COLORMAPS))),
     "smooth": Setting("smooth", _switch, False, _bit),
     "scale": _choice("scale", SCALE_WORDS, "own"),

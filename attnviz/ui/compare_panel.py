@@ -37,6 +37,11 @@ class Side:
     key: str
     place: Place
 
+    @property
+    def own_scale(self) -> Scale | None:
+        """That of this map by itself, if it has one."""
+        return self.wanted.stage.look.own_scale(self.heat)
+
 
 def show_compare(stage: Stage) -> None:
     """The widgets, then both maps; what fails on one side is said there, and the other stands."""
@@ -59,7 +64,7 @@ def show_compare(stage: Stage) -> None:
                 choose_name(replace(stage, asks=key).ground)
     here = _side(lambda: pair.first, "compare-here", left, again="first")
     if here is not None and not pair.one_scale:
-        _show(here, _own(here))
+        _show(here, here.own_scale)
     there = _side(pair.second, "compare-there", right, again="other")
     shared = None
     if here is not None and there is not None:
@@ -67,7 +72,7 @@ def show_compare(stage: Stage) -> None:
             shared = pair.scale_of([here.heat, there.heat])
     for side in (here, there) if pair.one_scale else (there,):
         if side is not None:
-            _show(side, shared or _own(side))
+            _show(side, shared or side.own_scale)
     if here is not None and there is not None:
         say_differences((here.wanted, there.wanted), (here.heat, there.heat))
 
@@ -90,11 +95,6 @@ def _side(ask: Callable[[], MapAsked], key: str, column: Place, *, again: str) -
         except AttnVizError as error:
             say_wrong(error, again=again)
     return None
-
-
-def _own(side: Side) -> Scale | None:
-    """The scale of one map by itself; None where three components are mixed."""
-    return None if side.heat.in_colour else side.wanted.stage.look.scale_of(side.heat)
 
 
 def _show(side: Side, scale: Scale | None) -> None:

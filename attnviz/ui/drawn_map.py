@@ -53,7 +53,7 @@ def draw_map(
         picker: More options of `pick_cell`.
     """
     pick_cell(
-        marked(shown.overlay(**drawing_options(look, scale))),
+        marked(shown.overlay(**look.drawing(scale))),
         grid=shown.grid,
         box=shown.box,
         chosen=chosen or heat.query_cell,
@@ -82,12 +82,6 @@ def show_notes(heat: Explanation) -> None:
     """What has to be known to read the map rightly."""
     for note in heat.notes:
         st.caption(f":material/warning: {note}")
-
-
-def drawing_options(look: Look, scale: Scale | None) -> dict[str, Any]:
-    """The options that the map, the chart and the figure have in common."""
-    drawing: dict[str, Any] = {"alpha": look.alpha, "interpolation": look.interpolation}
-    return drawing if scale is None else drawing | {"colormap": look.colormap, "scale": scale}
 
 
 def sentence(heat: Explanation, ground: Ground) -> str:

@@ -116,8 +116,7 @@ def _drawing(stage: Stage, film: Film, *, own: bool) -> dict[str, Any]:
         return drawing | {"scale": "shared", "clip": look.clip}
     scale = shared_scale(film.maps.values(), begin, clip=look.clip)
     if look.scale == "shared" and film.fact("direction") is None:  # tiles are the query's own view
-        with stage.computing("Computing the heads' maps …"):
-            scale = look.shared_scale(stage.seen.tiles(stage.query)) or scale
+        scale = look.shared_scale(stage.tiles()) or scale
     return drawing | {"scale": scale}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
@@ -23,6 +23,9 @@ SCALE_WORDS: dict[ScaleName, str] = {
     "shared": "One for all heads",
 }
 
+ALPHA = 0.5
+"""Of the colours, at first."""
+
 DARK = 0.2
 """Where the 99th percentile lies below this share of the scale, a map looks black at a glance."""
 
@@ -36,6 +39,15 @@ class Look:
     interpolation: str
     scale: ScaleName
     clip: float | None
+
+    def drawing(self, scale: Scale | None) -> dict[str, Any]:
+        """As options of a drawing; no palette where three components are mixed, with no scale."""
+        mixed = {"alpha": self.alpha, "interpolation": self.interpolation}
+        return mixed if scale is None else mixed | {"colormap": self.colormap, "scale": scale}
+
+    def own_scale(self, heat: Heatmap) -> Scale | None:
+        """The scale of one map by itself; None where three components are mixed."""
+        return None if heat.in_colour else self.scale_of(heat)
 
     def scale_of(self, heat: Heatmap, left_out: Sequence[tuple[int, int]] = ()) -> Scale:
         """The scale of one map by itself; some of its patches may be left out."""
@@ -77,7 +89,7 @@ def show_alone() -> None:
 def choose_look() -> Look:
     """The widgets."""
     st.subheader("Drawing", anchor=False)
-    st.session_state.setdefault("alpha", 0.5)
+    st.session_state.setdefault("alpha", ALPHA)
     alpha = st.slider("Opacity of the colours", 0.0, 1.0, step=0.05, key="alpha")
     colormap = st.selectbox("Colours", COLORMAPS, key="colormap")
     smooth = st.toggle(

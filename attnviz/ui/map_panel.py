@@ -13,7 +13,6 @@ from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.drawn_map import (
     draw_map,
-    drawing_options,
     sentence,
     show_colours,
     show_notes,
@@ -41,7 +40,7 @@ def show_map(
     `shown` is the same map over a picture that is no larger than the screen. There is no `scale`
     where three components are mixed as colours.
     """
-    drawing = drawing_options(look, scale)
+    drawing = look.drawing(scale)
     on_map = ground.on(heat.grid, heat.box)
     draw_map(
         heat,
@@ -90,7 +89,7 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
     )
     if st.session_state.get("chart"):
         st.plotly_chart(
-            figures.heat_figure(heat, **drawing_options(look, scale)),
+            figures.heat_figure(heat, **look.drawing(scale)),
             theme=None,
             config=figures.camera(export.file_stem(heat)),
             alt=f"{subject(heat)}, as a chart",
@@ -99,8 +98,8 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
 
 def show_small(shown: Explanation, look: Look) -> None:
     """A map that is not picked on, with its numbers."""
-    scale = None if shown.in_colour else look.scale_of(shown)
-    st.image(shown.overlay(**drawing_options(look, scale)), width="stretch", alt=shown.summary)
+    scale = look.own_scale(shown)
+    st.image(shown.overlay(**look.drawing(scale)), width="stretch", alt=shown.summary)
     show_colours(shown, look, scale)
 
 

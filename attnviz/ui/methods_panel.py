@@ -111,7 +111,7 @@ def _show(wanted: MapAsked, *, by_rank: bool) -> Explanation | None:
     drawn = ranked(heat) if by_rank and not heat.in_colour else heat
     look, shown = stage.look, stage.seen.on_screen(drawn)
     on_map = stage.ground_of(heat)
-    scale = None if heat.in_colour else look.scale_of(drawn)
+    scale = look.own_scale(drawn)
     key = f"map-{name}"
     draw_map(
         drawn,

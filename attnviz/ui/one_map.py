@@ -70,9 +70,7 @@ class MapAsked:
             return None
         look, shared = self.stage.look, None
         if look.scale == "shared" and heat.unit == TILES_UNIT:
-            with self.stage.computing("Computing the heads' maps …"):
-                tiles = self.stage.seen.tiles(self.stage.query)
-            shared = look.shared_scale(tiles)
+            shared = look.shared_scale(self.stage.tiles())
         left_out = leave_out_sinks(
             heat,
             shared or look.scale_of(heat),

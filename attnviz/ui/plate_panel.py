@@ -144,8 +144,7 @@ def _layers(stage: Stage) -> Plate:
 
 
 def _heads(stage: Stage) -> Plate:
-    with stage.computing("Computing the heads' maps …"):
-        tiles = stage.seen.tiles(stage.query)
+    tiles = stage.tiles()
     grid = HeadGrid.of(stage.record, stage.query, tiles).named(stage.picture_name)
     return Plate(
         grid,

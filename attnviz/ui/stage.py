@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
+from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator as Place
 
 from attnviz.errors import AttnVizError, BadOption, Busy
@@ -92,6 +94,11 @@ class Stage:
             # A run that was cut off while it waited ends at the first thing that it draws.
             place.empty()
             yield
+
+    def tiles(self) -> Float[np.ndarray, "layer head row col"]:
+        """What the query looks at by every head of every layer; NaN where it looks at nothing."""
+        with self.computing("Computing the heads' maps …"):
+            return self.seen.tiles(self.query)
 
     def beside_picture(
         self,

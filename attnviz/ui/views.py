@@ -72,8 +72,7 @@ def _one_map(stage: Stage) -> None:
 
 def _all_heads(stage: Stage) -> None:
     with stage.beside_picture(PICTURE_SHARE):
-        with stage.computing("Computing the heads' maps …"):
-            tiles = stage.seen.tiles(stage.query)
+        tiles = stage.tiles()
         shared, chosen = stage.look.shared_scale(tiles), chosen_head(stage.record)
         st.subheader("All heads", anchor=False)
         by = choose_ranking(stage)
@@ -83,8 +82,7 @@ def _all_heads(stage: Stage) -> None:
 
 def _stack(stage: Stage) -> None:
     with stage.beside_picture(PICTURE_SHARE):
-        with stage.computing("Computing the heads' maps …"):
-            tiles = stage.seen.tiles(stage.query)
+        tiles = stage.tiles()
         shared, chosen = stage.look.shared_scale(tiles), chosen_head(stage.record)
         show_stack(stage.seen, tiles, stage.look, shared, chosen, stage.ground)
     show_code(recipe_on(stage, "heads"))
