@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from page_visit import (
     FAR,
@@ -310,6 +311,9 @@ def test_which_patches_are_alike(page):
     assert on(page, "alike-there", heat)
     assert picker(page, "alike-there")["chosen"] == list(best_cell(heat))
     assert "patch (row 0, column 2) of Cat" in texts(page)
+    row, col = np.unravel_index(heat.values.argmax(), heat.values.shape)
+    assert f"row {row}, column {col}, with a similarity of {heat.values.max():.3f}" in texts(page)
+    assert row != col
     matches = mutual_matches(first, second)[:6]
     table = page.dataframe[0].value
     assert table["cosine similarity"].tolist() == [match.similarity for match in matches]

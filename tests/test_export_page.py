@@ -247,6 +247,7 @@ def _drawn(heat, kind):
 
 
 COMMANDED = [
+    ("map", {"layer": 1, "head": 2, "asked": (1.0, 1.0)}, "map.png"),
     ("map", {"scale": "own"}, "map.png"),
     ("map", {"scale": "zero"}, "map.png"),
     ("methods", {"export_methods": ["attention", "pca"], "asked": (1.0, 1.0)}, "row.png"),
@@ -274,6 +275,7 @@ def test_the_command_below_a_figure_makes_that_very_file(
 
 
 WRITTEN = [
+    ("map", {"layer": 1, "head": 2, "scale": "shared", "export_words": False}, "map.png"),
     ("methods", {"export_methods": ["attention", "rollout"], "scale": "zero"}, "row.png"),
     ("layers", {"head": 1, "film_scale": "shared", "scale": "zero"}, "film.png"),
     ("heads", {"asked": (1.0, 1.0)}, "heads.png"),

@@ -1,10 +1,24 @@
 """The address of the page: what a link brings back, what it cannot, and that it says what is shown."""
 
+import os
+from hashlib import sha256
 from types import SimpleNamespace
 
 import pytest
 import streamlit as st
-from page_visit import APP, SHALLOW, calm, picker, png, record_on, stand_ins, texts, upload, widget
+from page_visit import (
+    APP,
+    FAR,
+    SHALLOW,
+    calm,
+    picker,
+    png,
+    record_on,
+    stand_ins,
+    texts,
+    upload,
+    widget,
+)
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
@@ -12,7 +26,7 @@ import models
 from attnviz.errors import Busy
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
-from attnviz.ui import checkpoints
+from attnviz.ui import cache, checkpoints
 from attnviz.ui.address import SETTINGS
 from attnviz.ui.run import Run
 from attnviz.ui.settings import Settings
@@ -43,6 +57,11 @@ def go_back(at, **params):
         for name, text in params.items():
             at.query_params[name] = text
         return calm(at.run())
+
+
+def own(data):
+    """What the address calls a picture of the visitor's: by its content."""
+    return f"own-{sha256(data).hexdigest()[:8]}"
 
 
 def said(at):
@@ -134,6 +153,7 @@ def test_a_link_brings_back_what_it_says_and_stays_what_it_was(params):
 
 def test_a_metric_of_a_token_that_the_model_has_not_is_the_first_one():
     at = follow(view="numbers", metric="to_reg9")
+    assert "this model has no token `reg9`, of which a metric was named" in at.info[0].value
     assert not at.error and at.selectbox(key="metric").value == next(iter(METRICS))
     assert said(at) == {"view": "numbers"}
 
@@ -171,6 +191,66 @@ def test_a_file_of_weights_that_is_not_there_leaves_the_model_its_own(folder, na
     assert said(at) == {"model": "digits"}
 
 
+@pytest.mark.parametrize(
+    ("becomes", "words"),
+    [
+        ("another", "The file `mine/own.safetensors` has changed: it was read anew."),
+        ("gone", "The file `mine/own.safetensors` is gone: the model has its own weights again."),
+    ],
+)
+def test_a_file_of_weights_that_changes_under_an_open_page_is_said(folder, becomes, words):
+    file, link = folder / "mine" / "own.safetensors", {"model": "digits"}
+    at = follow(**link, checkpoint="mine/own.safetensors")
+    if becomes == "gone":
+        file.unlink()
+    else:
+        os.utime(file, ns=(1, 1))
+        link["checkpoint"] = "mine/own.safetensors"
+    calm(at.slider(key="alpha").set_value(0.25).run())
+    assert [each.value for each in at.warning] == [words]
+    assert ("host's file" in record_on(at).weights) == (becomes == "another")
+    assert said(at) == {**link, "opacity": "0.25"}
+
+
+def test_a_model_that_a_link_compares_with_is_the_one_that_is_seen():
+    asked = {"view": "compare", "compare": "model", "with_model": FAR, "with_random": "1"}
+    at = follow(**asked)
+    assert said(at) == asked and not at.error
+    other = "crossvit_9_240.in1k"  # in no list
+    at = follow(**(asked | {"with_model": other}))
+    assert at.selectbox(key="compare_model").value == other
+
+
+def test_the_address_follows_the_last_run_even_where_one_before_it_was_cut_off():
+    """What that one said reaches the browser after it had sent its own address with the next."""
+    at = follow(view="mask")
+    said_again, kind = [], type(st.query_params)
+    real = kind.from_dict
+
+    def from_dict(self, params):
+        said_again.append(dict(params))
+        real(self, params)
+
+    at.session_state["link/said"] = {"view": "trust"}  # by the run that was cut off
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "from_dict", from_dict)
+        calm(at.run())
+        calm(at.run())
+    assert said_again == [{"view": "mask"}]
+
+
+def test_a_method_that_one_model_lacks_is_back_with_the_next():
+    at = follow(view="methods", methods="attention,similarity")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "attnviz.ui.methods_panel.offered_methods", lambda record: ("attention", "rollout")
+        )
+        calm(at.run())
+        assert said(at)["methods"] == "attention"
+    calm(at.run())
+    assert said(at)["methods"] == "attention,similarity"
+
+
 def test_a_kind_of_file_that_a_figure_is_not_written_as_is_the_first_one():
     at = follow(view="export", figure="numbers", numbers="entropy,to_reg9", file="NPZ")
     assert at.selectbox(key="export_format").value == "PNG"
@@ -204,11 +284,12 @@ def test_a_link_draws_the_map_that_it_names():
         ({"dpi": "200"}, "`200` is no dpi"),
         ({"venue": "nature"}, "`nature` is no venue"),
         ({"file": ".png"}, "`.png` is no file"),
-        ({"numbers": "entropy,x"}, "`entropy,x` is no numbers"),
+        ({"numbers": "entropy,x"}, "`entropy,x` names 'x', which cannot be there"),
+        ({"layers": "2-0"}, "`2-0` is no layers"),
         ({"test": "random"}, "`random` is no test"),
         ({"opacity": "nan"}, "`nan` is no opacity"),
         ({"random": "yes"}, "`yes` is no random"),
-        ({"methods": "rollout,x"}, "`rollout,x` is no methods"),
+        ({"methods": "rollout,x"}, "`rollout,x` names 'x', which cannot be there"),
         ({"with_picture": "../x"}, "`../x` is no with_picture"),
         ({"component": "3"}, "`3` is no component"),
         ({"query": "9-9"}, "there is no patch in row 9, column 9 of 2 × 3"),
@@ -288,20 +369,19 @@ def test_a_grid_that_patches_cannot_be_pooled_to_is_said():
 
 def test_what_was_chosen_is_said_before_the_model_runs_for_it():
     at = follow(query="1-2", layer="1")
-    seen = []
+    seen, real = [], cache.observe
 
-    def observe(run, *wish):
+    def observe(*given, **options):
         seen.append(st.query_params.to_dict())
-        return kept(run, *wish)
+        return real(*given, **options)
 
-    kept = Run.observe
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "observe", observe)
+        patch.setattr(cache, "observe", observe)
         calm(widget(at, "Sample").set_value("coffee").run())
-        calm(at.slider(key="layer").set_value(2).run())
-    # The same patch asks on the other picture, and the layer is of this page, whatever it shows.
-    said = {"picture": "coffee", "query": "1-2"}
-    assert seen == [said | {"layer": "1"}, said | {"layer": "2"}]
+        # The same patch asks on the other picture.
+        assert seen == [{"picture": "coffee", "query": "1-2", "layer": "1"}]
+        calm(at.slider(key="layer").set_value(2).run())  # without a pass
+    assert len(seen) == 1 and said(at) == {"picture": "coffee", "query": "1-2"}
 
 
 def test_a_model_out_of_reach_leaves_the_first_one():
@@ -331,7 +411,8 @@ def test_a_second_query_is_of_the_view_that_the_link_leads_to():
     at = follow()
     for name, size in (("tall.png", (16, 96)), ("wide.png", (96, 16))):
         upload(at, name, png(size))
-    alike = {"view": "compare", "shown": "alike", "picture": "own-2", "with_picture": "own-1"}
+    tall, wide = (f"own-{held.digest[:8]}" for held in at.session_state.tray)
+    alike = {"view": "compare", "shown": "alike", "picture": wide, "with_picture": tall}
     go_back(at, **alike, with_query="5-0")
     assert said(at) == {**alike, "with_query": "5-0"} and not at.info
     # Another picture to compare with: a place in the last one asks no more.
@@ -371,7 +452,7 @@ def test_a_long_value_is_read_whole():
 def test_an_upload_is_own_in_the_address():
     at = follow()
     upload(at, "mine.png", png((96, 64)))
-    assert said(at) == {"picture": "own-1"}
+    assert said(at) == {"picture": own(png((96, 64)))}
     calm(widget(at, "Sample").set_value("coffee").run())
     assert said(at) == {"picture": "coffee"}
 
@@ -380,8 +461,9 @@ def test_one_s_own_pictures_come_back_by_their_numbers():
     at = follow()
     for name, colour in (("one.png", "red"), ("two.png", "blue")):
         upload(at, name, png((96, 64), colour))
-    assert said(at) == {"picture": "own-2"}
-    go_back(at, picture="own-1")
+    one, two = (own(png((96, 64), colour)) for colour in ("red", "blue"))
+    assert said(at) == {"picture": two}
+    go_back(at, picture=one)
     assert "`one.png`**, 96 × 64" in texts(at) and not at.info
     go_back(at, picture="own-9")
     assert "`one.png`" in texts(at)
@@ -398,7 +480,7 @@ def test_a_picture_that_no_link_can_carry_leaves_the_other_one_what_it_was():
 def test_a_patch_goes_on_asking_on_another_picture_and_the_page_says_so():
     at = follow(query="1-2")
     upload(at, "mine.png", png((96, 64)))
-    assert said(at) == {"picture": "own-1", "query": "1-2"}
+    assert said(at) == {"picture": own(png((96, 64))), "query": "1-2"}
     assert picker(at, "patches")["chosen"] == [1, 2]
     assert "The patch in row 1, column 2 goes on asking, as on the last picture." in texts(at)
     calm(at.slider(key="alpha").set_value(0.25).run())
@@ -417,7 +499,7 @@ def test_what_the_tray_was_compared_with_is_in_the_address():
         upload(at, name, png((96, 64), colour))
     other = at.session_state.tray[0].digest
     calm(at.selectbox(key="compare_picture").set_value(f"own/{other}").run())
-    assert said(at)["with_picture"] == "own-1"
+    assert said(at)["with_picture"] == own(png((96, 64), "red"))
 
 
 def test_a_smaller_model_gone_back_to_lacks_no_layer_that_nobody_chose():

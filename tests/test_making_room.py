@@ -54,6 +54,6 @@ def test_what_fits_in_no_case_costs_nobody_anything(crowded, monkeypatch):
     full_while, kept, store = crowded
     full_while(lambda kept, store: True)
     monkeypatch.setattr(room, "budget", lambda: room.shared_out(room.BASE + 150 * 10**6))
-    with pytest.raises(BadOption, match=r"about 0\.2 GB, and 0\.0 GB are free here"):
+    with pytest.raises(BadOption, match=r"about 0\.2 GB, and 0 MB are free here"):
         cache.model(DISTILLED, False)  # 22 million parameters, twice
     assert kept() is not None and len(store._kept) == 2

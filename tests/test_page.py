@@ -266,16 +266,28 @@ def test_a_method_stays_chosen_while_another_view_is_shown(page):
 def test_a_shared_scale_that_one_head_sets_says_so_and_offers_the_cut(page, monkeypatch):
     calm(page.radio(key="scale").set_value("shared").run())
     open_view(page, "heads")
-    assert not page.warning
+    assert "look black" not in texts(page)
     tiles = np.full((3, 3, 2, 3), 0.01, np.float32)
     tiles[1, 1, 0, 0] = 0.9
     monkeypatch.setattr("attnviz.ui.observation.tiles_of", lambda *_: tiles)
     cache.observations.clear()
     calm(page.run())
-    (warning,) = page.warning
-    assert warning.value.startswith("8 of the 9 tiles look black") and "0.9" in warning.value
-    calm(page.button(key="cut").click().run())
-    assert not page.warning and page.toggle(key="clip").value
+    assert "8 of the 9 tiles look black, because the values of a few heads reach 0.9" in texts(page)
+    calm(page.button(key="cut_tiles").click().run())
+    assert "look black" not in texts(page) and page.toggle(key="clip").value
+
+
+def test_tiles_of_their_own_scales_that_look_black_say_so_as_sheets_do(page, monkeypatch):
+    tiles = np.full((3, 3, 14, 14), 0.01, np.float32)
+    tiles[:, :, 0, 0] = 0.9
+    tiles[0] = np.linspace(0, 1, 14)  # a third of them is bright
+    monkeypatch.setattr("attnviz.ui.observation.tiles_of", lambda *_: tiles)
+    cache.observations.clear()
+    for view, word in (("heads", "tiles"), ("stack", "sheets")):
+        open_view(page, view)
+        said = f"6 of the 9 {word} look black, because a few patches hold so much"
+        assert said in texts(page)
+        assert page.button(key=f"cut_{word}")
 
 
 def test_from_zero_starts_at_zero(page):

@@ -63,6 +63,12 @@ def test_a_map_looks_dark_where_few_patches_are_bright(maps, black):
     assert looks_dark(np.array(maps), Scale(0.0, 1.0, "0 to 1")).tolist() == black
 
 
+def test_a_map_of_one_value_is_not_dark_by_a_few_patches():
+    flat = np.full((2, 9), 0.25)
+    assert looks_dark(flat, Scale(0.25, 0.25, "constant map")).tolist() == [False, False]
+    assert not looks_dark(flat[0], Scale(0.25, 0.25, "constant map"))
+
+
 @pytest.mark.parametrize(
     ("asked", "on", "then", "expected"),
     [

@@ -1,12 +1,14 @@
 """What a pass needs, against what it was measured to need, and what is said where it has no room."""
 
+import re
+
 import pytest
 from conftest import small_input, small_vit
 
 import attnviz
 import models
 from attnviz.errors import BadOption
-from attnviz.ui.pass_cost import FIXED, cost, require_room_for_pass
+from attnviz.ui.pass_cost import FIXED, cost, require_room_for_pass, said_cramped
 
 MB = 1_000_000
 
@@ -58,5 +60,14 @@ def test_it_is_refused_with_numbers_and_a_size_that_fits(vits):
         "vit_small_patch14_dinov2.lvd142m at 784 × 784 px with a gradient needs about 1.3 GB, and"
         " 0.8 GB are free here. 518 × 518 px would fit: choose that resolution, or a smaller model."
     )
-    with pytest.raises(BadOption, match=r"0\.0 GB are free here\. Choose a smaller model"):
+    with pytest.raises(BadOption, match=r" 0 MB are free here\. Choose a smaller model"):
         require_room_for_pass(vit, (518, 518), -5, gradient=False, smaller=sides)
+
+
+def test_a_host_is_told_where_not_one_picture_has_room(vits):
+    vit = vits["vit_small_patch14_dinov2.lvd142m"]
+    needed = cost(vit, vit.image_size, gradient=False).peak
+    assert said_cramped(vit, needed) == ""
+    assert re.match(
+        r"Of the memory .*, 7 MB are left, .* ATTNVIZ_MEMORY_MB", said_cramped(vit, 7 * 10**6)
+    )

@@ -1,5 +1,6 @@
 """What the page says of a map that a few patches swallow: sinks, and the query's own 1."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -62,6 +63,16 @@ def test_a_sink_beside_the_query_is_still_one(page, monkeypatch):
     assert "1 patch (row 5, column 6) holds so much" in texts(page)
     calm(page.segmented_control(key="method").set_value("attention").run())
     assert SAID_OF_ITSELF not in texts(page) and SAID_OF_SINKS in texts(page)
+
+
+def test_of_several_sinks_every_one_is_left_out(page, monkeypatch):
+    plant(monkeypatch, lambda first: {SINK: 1e4, (3, 3): 2e4, (0, 0): 3.0})
+    calm(page.segmented_control(key="method").set_value("attention").run())
+    assert "2 patches (row 3, column 3; row 0, column 3) hold so much" in texts(page)
+    calm(page.toggle(key="without_sinks").set_value(True).run())
+    (bar,) = (each.value for each in page.html if "Colour bar" in each.value)
+    assert "2 of the patches left out" in bar
+    assert re.findall("<span>(.*?)</span>", bar)[-1].lstrip("≥ ") == "3"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import base64
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from attnviz.colour import COLORMAPS
 from attnviz.errors import BadOption
 from attnviz.scale import Scale
-from attnviz.ui import stack
+from attnviz.ui import stack, stack_panel
 from attnviz.ui.stack import Atlas, Sheets
 
 PAGE = Path(__file__).parent / "browser" / "stack_page.py"
@@ -200,3 +201,10 @@ def test_the_scale_is_said_in_numbers(page):
     assert "attention weight; each sheet has its own scale" in bar()
     page.toggle[0].set_value(True).run()
     assert "attention weight from 0.01" in bar() and "of all heads" in bar()
+
+
+def test_the_patch_that_asks_is_marked_in_shares_of_the_picture():
+    """Its row and column over those of the grid; top, left, bottom, right."""
+    asking = SimpleNamespace(query=(0, 2), layout=SimpleNamespace(grid=(2, 3)))
+    assert stack_panel._place(asking) == pytest.approx((0, 2 / 3, 1 / 2, 1))
+    assert stack_panel._place(SimpleNamespace(query="cls", layout=asking.layout)) is None

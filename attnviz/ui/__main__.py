@@ -108,15 +108,19 @@ def _warm_up() -> None:
     """Have everything imported and the first model loaded before the first visitor comes."""
     from attnviz.ui import cache, counters, page  # noqa: F401
     from attnviz.ui.offered import offered
+    from attnviz.ui.pass_cost import said_cramped
+    from attnviz.ui.room import free_bytes
     from attnviz.verify import verify_once
 
     logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").disabled = True
     try:
-        verify_once(cache.model(offered()[0], False))
+        verify_once(vit := cache.model(offered()[0], False))
     except AttnVizError as error:
         print(f"attnviz: {offered()[0]} cannot be loaded: {error}", file=sys.stderr)
     else:
         counters.READY.set()
+        if cramped := said_cramped(vit, free_bytes()):
+            print(f"attnviz: {cramped}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -36,13 +36,25 @@ from attnviz.ui.model_panel import FIT_WORDS
 from attnviz.ui.offered import is_offered, offered
 from attnviz.ui.other_side import KINDS
 from attnviz.ui.ranking import LAYERS, OFFERED
+from attnviz.ui.readers import (
+    bit,
+    count,
+    number,
+    one_of,
+    several,
+    span,
+    switch,
+    two,
+    two_counts,
+    word_or_count,
+)
 from attnviz.ui.target_panel import Wish
-from attnviz.ui.tray import digest_of, number_of
+from attnviz.ui.tray import digest_of, mark_of
 from attnviz.ui.views import VIEWS
 from models.timm_names import why_no_map
 
 OWN = "own-"
-"""Before the number of a picture of the visitor's, which no link can carry to somebody else."""
+"""Before the mark of a picture of the visitor's, which no link can carry to somebody else."""
 
 MODEL_S_OWN = object()
 """A default that every model has for itself."""
@@ -64,48 +76,6 @@ class Setting:
     """Whether it has a say in what is chosen now."""
 
 
-def one_of(values: Collection[str]) -> Callable[[str], str]:
-    """Reads one of these words; ValueError for any other."""
-
-    def read(text: str) -> str:
-        if text not in values:
-            raise ValueError(text)
-        return text
-
-    return read
-
-
-def _number(low: float, high: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or not low <= float(text) <= high:
-            raise ValueError(text)
-        return float(text)
-
-    return read
-
-
-def _count(most: int = 9999, least: int = 0) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,5}", text) or not least <= int(text) <= most:
-            raise ValueError(text)
-        return int(text)
-
-    return read
-
-
-def _word_or_count(words: Collection[str]) -> Callable[[str], str | int]:
-    return lambda text: text if text in words else _count()(text)
-
-
-def _switch(text: str) -> bool:
-    return {"1": True, "0": False}[one_of(("0", "1"))(text)]
-
-
-def _pair(text: str) -> tuple[int, int]:
-    first, second = map(_count(), text.split("-"))
-    return first, second
-
-
 def _model(text: str) -> str:
     if is_offered(text):
         return text
@@ -121,22 +91,8 @@ def _checkpoint(text: str) -> Checkpoint:
     raise ValueError(text, "is no file of weights that is offered here")
 
 
-def two(pair: tuple[int, int]) -> str:
-    """Two numbers, as a patch or a span of layers is written."""
-    return f"{pair[0]}-{pair[1]}"
-
-
-def _bit(on: bool) -> str:
-    return str(int(on))
-
-
 def _component(text: str) -> str | int:
-    return text if text == "all" else _count(COMPONENTS - 1)(text)
-
-
-def _several(read: Callable[[str], str]) -> Callable[[str], list[str]]:
-    """Reads what stands between commas; nothing where none is chosen."""
-    return lambda text: [read(name) for name in dict.fromkeys(text.split(",")) if text]
+    return text if text == "all" else count(COMPONENTS - 1)(text)
 
 
 def _metric(text: str) -> str:
@@ -155,7 +111,7 @@ def own_picture(text: str) -> str | None:
     """
     if not text.startswith(OWN):
         return None
-    digest = digest_of(_count()(text.removeprefix(OWN)))
+    digest = digest_of(text.removeprefix(OWN))
     if digest is None:
         raise ValueError(text)
     return digest
@@ -168,7 +124,7 @@ def _other_sample(text: str) -> str:
 
 def _sample_name(chosen: str) -> str:
     kind, _, name = chosen.partition("/")
-    return name if kind == "sample" else f"{OWN}{number_of(name)}"
+    return name if kind == "sample" else f"{OWN}{mark_of(name)}"
 
 
 def _choice(
@@ -188,75 +144,75 @@ SETTINGS: Mapping[str, Setting] = {
     "view": _choice("view", VIEWS, next(iter(VIEWS))),
     "model": Setting("model", _model, offered()[0]),
     "checkpoint": Setting("checkpoint", _checkpoint, None, attrgetter("name")),
-    "random": Setting("random", _switch, False, _bit),
-    "size": Setting("side", _count(), MODEL_S_OWN),
+    "random": Setting("random", switch, False, bit),
+    "size": Setting("side", count(), MODEL_S_OWN),
     "fit": _choice("fit", FIT_WORDS, MODEL_S_OWN),
     "method": _choice("method", METHODS, "attention"),
-    "layer": Setting("layer", _count(), MODEL_S_OWN),
-    "head": Setting("head", _word_or_count(HEAD_FUSIONS), _default("attention", "head_fusion")),
+    "layer": Setting("layer", count(), MODEL_S_OWN),
+    "head": Setting("head", word_or_count(HEAD_FUSIONS), _default("attention", "head_fusion")),
     "direction": _choice("direction", DIRECTIONS, _default("attention", "direction")),
-    "layers": Setting("span", _pair, MODEL_S_OWN, two),
+    "layers": Setting("span", span, MODEL_S_OWN, two),
     "fusion": _choice("fusion", HEAD_FUSIONS, _default("rollout", "head_fusion")),
-    "residual": Setting("residual", _number(0, 1), _default("rollout", "residual"), "{:g}".format),
+    "residual": Setting("residual", number(0, 1), _default("rollout", "residual"), "{:g}".format),
     "discard": Setting(
-        "discard_ratio", _number(0, 0.95), _default("rollout", "discard_ratio"), "{:g}".format
+        "discard_ratio", number(0, 0.95), _default("rollout", "discard_ratio"), "{:g}".format
     ),
     "discarded": _choice(
         "discard", METHODS["rollout"].options["discard"].choices, _default("rollout", "discard")
     ),
-    "pool": Setting("pool", _count(), _default("flow", "pool")),
-    "one_head": Setting("one_head", _count(), ADDED),
+    "pool": Setting("pool", count(), _default("flow", "pool")),
+    "one_head": Setting("one_head", count(), ADDED),
     "component": Setting("component", _component, "all"),
-    "opacity": Setting("alpha", _number(0, 1), ALPHA, "{:g}".format),
+    "opacity": Setting("alpha", number(0, 1), ALPHA, "{:g}".format),
     "colours": _choice("colormap", COLORMAPS, next(iter(COLORMAPS))),
-    "smooth": Setting("smooth", _switch, False, _bit),
+    "smooth": Setting("smooth", switch, False, bit),
     "scale": _choice("scale", SCALE_WORDS, "own"),
-    "clip": Setting("clip", _switch, False, _bit),
+    "clip": Setting("clip", switch, False, bit),
     "film_scale": _choice(
         "film_scale", layers_panel.SCALE_WORDS, next(iter(layers_panel.SCALE_WORDS))
     ),
-    "methods": Setting("methods", _several(one_of(METHODS)), [*methods_panel.FIRST], ",".join),
+    "methods": Setting("methods", several(one_of(METHODS)), [*methods_panel.FIRST], ",".join),
     "methods_scale": _choice("methods_scale", methods_panel.SCALE_WORDS, "own"),
     "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
-    "highest": Setting("sort_high", _switch, False, _bit),
+    "highest": Setting("sort_high", switch, False, bit),
     "metric": Setting("metric", _metric, next(iter(METRICS))),
-    "mass": Setting("mass", _number(0.05, 0.95), MASS, "{:g}".format),
-    "without_sinks": Setting("without_sinks", _switch, False, _bit),
-    "without_itself": Setting("without_itself", _switch, False, _bit),
+    "mass": Setting("mass", number(0.05, 0.95), MASS, "{:g}".format),
+    "without_sinks": Setting("without_sinks", switch, False, bit),
+    "without_itself": Setting("without_itself", switch, False, bit),
     "figure": _choice("export_what", plate_panel.KINDS, "map", on_export),
     "compare": _choice("compare", KINDS, next(iter(KINDS)), compares),
     "shown": _choice("compare_shown", compare_panel.SHOWN, "maps", compares_by("picture")),
     "both": _choice("compare_scale", pair.SCALE_WORDS, "own", compares),
-    "pairs": Setting("alike_pairs", _count(alike_panel.MOST), alike_panel.FEW, counts=shows_alike),
+    "pairs": Setting("alike_pairs", count(alike_panel.MOST), alike_panel.FEW, counts=shows_alike),
     "asks": _choice("alike/asks", alike_panel.SIDES, "here", shows_alike),
     "with_picture": Setting(
         "compare_picture", _other_sample, None, _sample_name, compares_by("picture")
     ),
     "with_model": Setting("compare_model", _model, None, counts=compares_by("model")),
-    "with_random": Setting("compare_random", _switch, None, _bit, compares_by("model")),
-    "with_size": Setting("compare_side", _count(), None, counts=compares_by("size")),
+    "with_random": Setting("compare_random", switch, None, bit, compares_by("model")),
+    "with_size": Setting("compare_side", count(), None, counts=compares_by("size")),
     "on_figure": Setting(
         "export_methods",
-        _several(one_of(plate_panel.FREE)),
+        several(one_of(plate_panel.FREE)),
         [*plate_panel.USUAL],
         ",".join,
         on_export,
     ),
     "numbers": Setting(
-        "export_metrics", _several(_metric), [*plate_panel.NUMBERS], ",".join, on_export
+        "export_metrics", several(_metric), [*plate_panel.NUMBERS], ",".join, on_export
     ),
     "file": _choice("export_format", FORMATS, next(iter(FORMATS)), on_export),
     "venue": _choice("export_venue", export_panel.VENUE_WORDS, export_panel.FREE, on_export),
     "width": Setting(
         "export_width",
-        _count(most=export_panel.WIDEST, least=export_panel.NARROWEST),
+        count(most=export_panel.WIDEST, least=export_panel.NARROWEST),
         export_panel.USUAL_WIDTH,
         counts=on_export,
     ),
     "dpi": Setting("export_dpi", _dpi, export_panel.USUAL_DPI, counts=on_export),
-    "caption": Setting("export_words", _switch, True, _bit, on_export),
-    "letters": Setting("export_letters", _switch, False, _bit, on_export),
-    "original": Setting("export_original", _switch, False, _bit, on_export),
+    "caption": Setting("export_words", switch, True, bit, on_export),
+    "letters": Setting("export_letters", switch, False, bit, on_export),
+    "original": Setting("export_original", switch, False, bit, on_export),
     "test": _choice(
         "trust_mode", trust_panel.MODE_WORDS, next(iter(trust_panel.MODE_WORDS)), on_trust
     ),
@@ -268,7 +224,7 @@ set by a link."""
 def query_of(text: str) -> Query:
     """A patch as row-column, or a token's name; whether there is such a one is seen later."""
     if re.fullmatch(r"[0-9]{1,4}-[0-9]{1,4}", text):
-        return _pair(text)
+        return two_counts(text)
     if not re.fullmatch(r"[a-z]{1,9}[0-9]{0,3}", text):
         raise ValueError(text)
     return text
@@ -281,7 +237,7 @@ def target_of(text: str) -> Wish | None:
     kind, _, what = text.partition("-")
     match kind:
         case "class":
-            return "class", _count(99_999)(what)
+            return "class", count(99_999)(what)
         case "token":
             return "token", query_of(what)
         case "sample":

@@ -10,6 +10,7 @@ from PIL import Image
 
 from attnviz.explain import Explanation
 from attnviz.legend import legend
+from attnviz.methods import METHODS
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar
@@ -52,6 +53,7 @@ def draw_map(
         marked: What else is drawn on it.
         picker: More options of `pick_cell`.
     """
+    method = METHODS.get(heat.method or "")
     pick_cell(
         marked(shown.overlay(**look.drawing(scale))),
         grid=shown.grid,
@@ -61,6 +63,7 @@ def draw_map(
         alt=alt,
         values=heat.values,
         show_grid=False,
+        picks=method is None or method.asks,
         on_pick=on_pick,
         **picker,
     )

@@ -17,20 +17,20 @@ from attnviz.ui.address import (
     OWN,
     SETTINGS,
     Setting,
-    one_of,
     own_picture,
     query_of,
     target_of,
-    two,
 )
 from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
 from attnviz.ui.has_a_say import second_query
 from attnviz.ui.linked import ask_as_linked, drop_what_lacks, wish
+from attnviz.ui.methods_offered import away_of
+from attnviz.ui.readers import one_of, two
 from attnviz.ui.same_cell import is_waiting
 from attnviz.ui.state import note, picture, plain, show_sample, verbatim
 from attnviz.ui.target_panel import Wish
-from attnviz.ui.tray import number_of, show_held
+from attnviz.ui.tray import mark_of, show_held
 from attnviz.ui.views import methods_shown
 
 LONGEST = 4000
@@ -82,6 +82,7 @@ def follow() -> None:
 
 def _set(setting: Setting, value: Any) -> None:
     """Have a widget that is not drawn yet show a value, or what it shows at first."""
+    st.session_state.pop(away_of(setting.key), None)
     if setting.default is MODEL_S_OWN:
         by_hand.choose(setting.key, value) if value is not None else by_hand.forget(setting.key)
     elif value is not None:
@@ -158,7 +159,7 @@ def _said_gone(gone: Mapping[str, str]) -> str:
 
 
 def write_ahead() -> None:
-    """Say what was just chosen before the model runs for it: a reload in between keeps it.
+    """Say what was just chosen before the model runs for it: a reload meanwhile keeps it.
 
     Who asks stays as the address has it, until it is known which tokens there are.
     """
@@ -169,31 +170,37 @@ def write_ahead() -> None:
             _chosen()
             | {name: kept[name] for name in ("with_query", "target") if name in kept}
             | ({"query": kept["query"]} if "query" in kept and not forgotten else {})
+            | _target()
         )
 
 
 def write(ground: Ground) -> None:
     """Let the address say what is on the page."""
-    state, said = st.session_state, _chosen()
+    said = _chosen()
     if (query := ground.query) != ground.layout.default_query:
         said["query"] = _token(query)
     other = _other_ground(ground)
     if other is not None and (kept := other.query) != other.usual:
         said["with_query"] = _token(kept)
-    wanted: Wish | None = state.get("target/wish")
+    _say(said | _target())
+    st.session_state["link/written"] = True
+
+
+def _target() -> dict[str, str]:
+    """What is explained, where a method is shown that explains something."""
+    wanted: Wish | None = st.session_state.get("target/wish")
     if not any(METHODS[name].needs_gradient for name in methods_shown()):
-        state.pop("link/target", None)  # of no use where the link led, and not of use later
+        st.session_state.pop("link/target", None)  # of no use where the link led, nor later
     elif wanted is not None:
-        said["target"] = "-".join((wanted[0], _token(wanted[1])))
-    _say(said)
-    state["link/written"] = True
+        return {"target": "-".join((wanted[0], _token(wanted[1])))}
+    return {}
 
 
 def _chosen() -> dict[str, str]:
     """The picture, and all settings that are not as on a first visit."""
     state, shown, said = st.session_state, picture(), {}
     if shown is not None and shown.sample != next(iter(SAMPLES)):
-        said["picture"] = shown.sample or f"{OWN}{number_of(shown.digest)}"
+        said["picture"] = shown.sample or f"{OWN}{mark_of(shown.digest)}"
     for name, setting in SETTINGS.items():
         value = state.get(setting.key)
         own = setting.default is MODEL_S_OWN
@@ -217,7 +224,10 @@ def _token(query: Any) -> str:
 
 def _say(said: dict[str, str]) -> None:
     """What could not be done of a link is said until something else is chosen."""
-    if said != st.query_params.to_dict():
-        if st.session_state.get("link/written"):
-            st.session_state["link/notes"] = []
+    state, shown = st.session_state, st.query_params.to_dict()
+    if said != shown and state.get("link/written"):
+        state["link/notes"] = []
+    # What a run that was cut off has said may reach the browser after it asked for this one.
+    if said != shown or said != state.get("link/said", said):
         st.query_params.from_dict(said)
+    state["link/said"] = said

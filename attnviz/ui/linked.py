@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from attnviz.metrics import METRICS
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
 from attnviz.ui import by_hand
@@ -46,10 +49,21 @@ def drop_what_lacks(record: AttentionRecord) -> None:
         if layer > last:
             note(f"there is no layer {layer}: this model has {_numbered('layer', last)}")
             by_hand.forget(key)
+    for name in asked_metrics():
+        token = name.removeprefix("to_")
+        if name not in METRICS and token not in record.layout.prefix:
+            note(f"this model has no token {verbatim(token)}, of which a metric was named")
     for key, usual in (("head", "mean"), ("one_head", ADDED)):
         if isinstance(head := state.get(key), int) and head >= heads:
             note(f"there is no head {head}: this model has {_numbered('head', heads - 1)}")
             state[key] = usual
+
+
+def asked_metrics() -> list[str]:
+    """Those that the plot or a figure of metrics was asked for."""
+    state = st.session_state
+    several: Sequence[str] = state.get("export_metrics") or ()
+    return list(dict.fromkeys([*filter(None, [state.get("metric")]), *several]))
 
 
 def _numbered(noun: str, last: int) -> str:

@@ -94,6 +94,7 @@ function rest(words) {
 function hide() {
   for (const part of own.shown ?? []) part.hidden = true;
   own.shown = null;
+  document.documentElement.toggleAttribute("data-live", false);
 }
 
 const say = (line, words) => line.textContent !== words && (line.textContent = words);
@@ -105,9 +106,14 @@ function range(drawn) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  const short = (value) =>
-    value && Math.abs(value) < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(3)));
   return low === high ? short(low) : `${short(low)} to ${short(high)}`;
+}
+
+// Three digits, as Python writes them.
+function short(value) {
+  if (!value || Math.abs(value) >= 1e-4) return String(Number(value.toPrecision(3)));
+  const [digits, power] = value.toExponential(2).split("e-");
+  return `${Number(digits)}e-${power.padStart(2, "0")}`;
 }
 
 // Which row of the map a cell asks by (-1: by none), and which patch a click on it would pin.
@@ -171,6 +177,7 @@ function paint(canvas, picture, values, scale, look) {
   hide();
   own.shown = [canvas];
   canvas.hidden = false;
+  document.documentElement.toggleAttribute("data-live", true); // what is said of the pinned map pales
   canvas.dataset.at = `${own.at.name} ${own.at.cell}`; // for those who watch
 }
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
+from einops import rearrange
 from jaxtyping import Bool, Float
 
 from attnviz.colour import COLORMAPS
@@ -72,8 +73,26 @@ class Look:
 
 
 def looks_dark(values: Float[np.ndarray, "*maps value"], scale: Scale) -> Bool[np.ndarray, "*maps"]:
-    """Which of the maps look black at a glance, by the rule of `DARK`."""
+    """Which of the maps look black at a glance, by the rule of `DARK`; none that is one value."""
+    if scale.flat:
+        return np.zeros(values.shape[:-1], bool)
     return np.asarray(np.quantile(scale.position(values), 0.99, axis=-1) < DARK)
+
+
+def offer_cut(
+    tiles: Float[np.ndarray, "tile row col"], scales: Sequence[Scale], look: Look, word: str
+) -> None:
+    """Where most of many maps look black: why that is, and a button; one scale is that of all."""
+    flat = rearrange(tiles, "tile row col -> tile (row col)")
+    of = scales if len(scales) > 1 else [*scales] * len(flat)
+    dark = sum(bool(looks_dark(one, scale)) for one, scale in zip(flat, of, strict=True))
+    if look.clip is not None or 2 * dark <= len(flat):
+        return
+    why = "a few patches hold so much that all others look alike"
+    if len(scales) == 1:
+        why = f"the values of a few heads reach {flat.max():.3g} and set the scale of all"
+    st.caption(f":material/contrast: {dark} of the {len(flat)} {word} look black, because {why}.")
+    st.button("Cut the scale at percentiles 1 and 99", key=f"cut_{word}", on_click=cut_scale)
 
 
 def cut_scale() -> None:

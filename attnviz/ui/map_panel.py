@@ -55,6 +55,14 @@ def show_map(
         on_pick=lambda: on_map.ask(picked_cell("map")),
     )
     below = st.container()
+    with st.container(key="pinned"):  # dimmed while a live map is shown above it
+        _say_of(heat, look, scale, ground)
+    _show_downloads(heat, drawing)
+    return below
+
+
+def _say_of(heat: Explanation, look: Look, scale: Scale | None, ground: Ground) -> None:
+    """The colours in numbers, notes, what was chosen, and ways out of a scale that hides most."""
     show_colours(heat, look, scale)
     if 0 < look.alpha < 1:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -68,8 +76,6 @@ def show_map(
     if scale is not None and look.clip is None and looks_dark(heat.drawn, scale):
         st.caption("A few patches hold so much that all others look alike.")
         st.button("Cut the scale", key="cut_map", on_click=cut_scale)
-    _show_downloads(heat, drawing)
-    return below
 
 
 def reveal_map() -> None:

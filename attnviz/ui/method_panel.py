@@ -188,8 +188,10 @@ def _flow(method: str, record: AttentionRecord, left: Place, right: Place) -> di
             " fewer layers."
         )
     if lacks is not None:
+        whole = words[pool].startswith(f"{rows} × {cols}")
         right.caption(
-            f"You chose to pool to {lacks} a side; this grid of {rows} × {cols} is {words[pool]}."
+            f"You chose to pool to {lacks} a side; this grid has {rows} × {cols} patches, "
+            + ("which stay as they are." if whole else f"pooled to {words[pool]}.")
         )
     right.caption(f"Takes {needed}. Any other choice stops it.")
     return options

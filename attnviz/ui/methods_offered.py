@@ -29,7 +29,17 @@ def say_not_offered(record: AttentionRecord, among: Collection[str] = METHODS.ke
 
 
 def keep_offered(key: str, names: Sequence[str]) -> None:
-    """Before a widget for several methods is drawn: what it was given and cannot show goes."""
-    chosen: Sequence[str] = st.session_state.get(key) or ()
-    if any(name not in names for name in chosen):
-        st.session_state[key] = [name for name in chosen if name in names]
+    """Before a widget for several is drawn: what it cannot show now goes until it can."""
+    state = st.session_state
+    chosen: Sequence[str] = state.get(key) or ()
+    away: Sequence[str] = state.get(away_of(key), ())
+    back = [name for name in away if name in names and name not in chosen]
+    gone = [name for name in chosen if name not in names]
+    if back or gone:
+        state[key] = [*(name for name in chosen if name in names), *back]
+        state[away_of(key)] = [*(name for name in away if name not in names), *gone]
+
+
+def away_of(key: str) -> str:
+    """Under which the session keeps what was chosen and cannot be shown now."""
+    return f"{key}/away"

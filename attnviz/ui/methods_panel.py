@@ -41,8 +41,11 @@ def show_methods(stage: Stage) -> None:
         key="methods",
         persist_state="session",
         format_func=lambda name: METHODS[name].label,
-        help="Each with its usual options (*head fusion*: how all heads are made one map, by their "
-        "mean for one); *Open* shows a method by itself, where they can be changed.",
+        help="*Head fusion* is how all heads are made one map: by their mean, for one.",
+    )
+    st.caption(
+        "Each with its usual options, whatever was chosen elsewhere; *Open* shows one by itself,"
+        " where they can be changed."
     )
     say_not_offered(stage.record)
     by_rank = (
@@ -73,7 +76,13 @@ def show_methods(stage: Stage) -> None:
             held_up = str(error)
     heats: dict[str, Explanation] = {}
     recipes = [
-        recipe_on(stage, "map", name, request=aimed[METHODS[name].needs_gradient][0])
+        recipe_on(
+            stage,
+            "map",
+            name,
+            request=aimed[METHODS[name].needs_gradient][0],
+            output=f"{name}.png",
+        )
         for name in names
         if METHODS[name].needs_gradient in aimed
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -154,16 +155,39 @@ def _choose_checkpoint() -> Checkpoint | None:
     if (folder := checkpoint_folder()) is None:
         return None
     files = checkpoints(folder)
-    if st.session_state.get("checkpoint") not in files:
-        st.session_state.checkpoint = None
-    return st.selectbox(
+    _say_lost(files)
+    chosen = st.selectbox(
         "Weights from a file on the server",
         files,
         index=None,
         format_func=lambda file: file.name,
         key="checkpoint",
-        on_change=forget_error,
+        on_change=_by_hand,
         placeholder="its own",
         help="Safetensors files that the host of this page offers. They must be of the model that"
         " is chosen above.",
     )
+    if said := st.session_state.get("checkpoint/lost"):
+        st.warning(said, icon=":material/sync_problem:")
+    return chosen
+
+
+def _say_lost(files: Sequence[Checkpoint]) -> None:
+    """A file that has changed since it was chosen is another, and one may be gone."""
+    state = st.session_state
+    chosen: Checkpoint | None = state.get("checkpoint")
+    if chosen in files:
+        return
+    if chosen is not None:
+        anew = next((file for file in files if file.name == chosen.name), None)
+        became = "has changed" if anew else "is gone"
+        now = "it was read anew" if anew else "the model has its own weights again"
+        state.checkpoint = anew
+        state["checkpoint/lost"] = f"The file {verbatim(chosen.name)} {became}: {now}."
+    else:
+        state.checkpoint = None
+
+
+def _by_hand() -> None:
+    st.session_state["checkpoint/lost"] = ""
+    forget_error()

@@ -16,7 +16,7 @@ from attnviz.mosaic import mosaic, tiles_there
 from attnviz.scale import Scale, choose_scale
 from attnviz.ui.bar import show_bar, show_own_bars
 from attnviz.ui.go_to import go_to_head
-from attnviz.ui.look_panel import Look, cut_scale, looks_dark
+from attnviz.ui.look_panel import Look, offer_cut
 from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.ranking import Ranking
@@ -89,13 +89,8 @@ def show_mosaic(
         gap=GAP,
         columns=laid.columns,
     )
-    if shared and not look.clip and (dark := _dark_share(tiles[there], shared)):
-        st.warning(
-            f"{dark} of the {count} tiles look black, because the values of a few heads "
-            f"reach {tiles[there].max():.3g} and set the scale of all.",
-            icon=":material/contrast:",
-        )
-        st.button("Cut the scale at percentiles 1 and 99", key="cut", on_click=cut_scale)
+    own = [choose_scale(tile, clip=look.clip) for tile in tiles[there]]
+    offer_cut(tiles[there], [shared] if shared else own, look, "tiles")
     empty = ~tiles_there(laid.tiles)
     rows, cols = tiles.shape[2:]
     with st.container(width=WIDTH):
@@ -119,7 +114,10 @@ def show_mosaic(
             hint="Here a patch of a tile is smaller than a pixel: open a head to see every patch.",
             on_pick=partial(_open_picked, laid.heads, laid.columns),
         )
-        _show_scale(tiles[there], look, shared)
+        if shared:
+            show_bar(shared, look.colormap, unit=UNIT, values=tiles[there])
+        else:
+            show_own_bars(own, look.colormap, unit=UNIT, of="tile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +183,6 @@ def _counts(there: Bool[np.ndarray, "layer head"]) -> str:
     return f"{high}" if low == high else f"{low} to {high}"
 
 
-def _dark_share(tiles: Float[np.ndarray, "tile row col"], shared: Scale) -> int:
-    """How many tiles look black at a glance, if that is most of them; else 0."""
-    black = looks_dark(rearrange(tiles, "tile row col -> tile (row col)"), shared)
-    return int(black.sum()) if 2 * black.sum() > len(black) else 0
-
-
 def _in_lines(of_heads: np.ndarray, columns: int) -> np.ndarray:
     """One thing a head, (layer, head), as the tiles lie: (line, column)."""
     return rearrange(rearrange(of_heads, "l h -> (l h)"), "(line col) -> line col", col=columns)
@@ -206,15 +198,6 @@ def row_names(heads: int, columns: int, lines: int) -> list[str]:
     firsts = [divmod(i * columns, heads) for i in range(lines)]
     last = columns - 1
     return [f"L{layer} H{head}" + (f"–{head + last}" if last else "") for layer, head in firsts]
-
-
-def _show_scale(tiles: Float[np.ndarray, "tile row col"], look: Look, shared: Scale | None) -> None:
-    """The colours' numbers: of all tiles, or from where to where each one's run."""
-    if shared:
-        show_bar(shared, look.colormap, unit=UNIT, values=tiles)
-    else:
-        scales = [choose_scale(tile, clip=look.clip) for tile in tiles]
-        show_own_bars(scales, look.colormap, unit=UNIT, of="tile")
 
 
 def _open_picked(heads: Sequence[tuple[int, int]], columns: int) -> None:

@@ -155,7 +155,8 @@ def _say_what_is_shown(
         words, pick = f"{method.label} of the {asker}", "**Pick a patch** to see its map."
     if not method.asks:
         pick = "This map is of the whole picture: it has no query."
-    st.subheader(words, anchor=False)
+    with st.container(key="pinned_heading"):
+        st.subheader(words, anchor=False)
     st.caption(f"{grid} {pick}")
     if note := stretched(record.image.size):
         st.warning(f"A very long picture, {note}.", icon=":material/straighten:")

@@ -14,7 +14,7 @@ from attnviz.samples import SAMPLES
 from attnviz.ui import cache
 from attnviz.ui.asked import OTHERS
 from attnviz.ui.model_choice import Choice
-from attnviz.ui.offered import offered
+from attnviz.ui.offered import is_offered, offered
 from attnviz.ui.resolutions import sides_of
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
@@ -130,7 +130,8 @@ def _open(chosen: str) -> Picture:
 
 def _choose_model(stage: Stage) -> Other:
     run, state = stage.model_run, st.session_state
-    labels = {name: Choice(name).label for name in (run.choice.name, *offered())}
+    linked = [name for name in (state.get("compare_model"),) if name and is_offered(name)]
+    labels = {name: Choice(name).label for name in (run.choice.name, *offered(), *linked)}
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     with left:
         name = _choose("compare_model", "The other model", labels)

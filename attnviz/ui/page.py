@@ -60,8 +60,7 @@ def show() -> None:
         try:
             with model_place:
                 vit, choice, fit = choose_model(status)
-            run = Run(vit, choice, picture, fit, status)
-            link.write_ahead()
+            run = Run(vit, choice, picture, fit, status, link.write_ahead)
             st.session_state.seen, seen = run.observe()
             st.session_state.seen_name = picture.name.strip("`")
         except AttnVizError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from attnviz.contract import LoadedViT
 from attnviz.errors import BadOption
 from attnviz.keeping import choose
+from attnviz.ui.room import in_words
 from attnviz.ui.tally import tally
 
 FIXED = 16 * 2**20
@@ -87,6 +88,18 @@ def require_room_for_pass(
     )
     also = " with a gradient" if gradient else ""
     raise BadOption(
-        f"{vit.name} at {size[1]} × {size[0]} px{also} needs about {needed / 1e9:.1f} GB, and"
-        f" {max(free, 0) / 1e9:.1f} GB are free here. {way_out}"
+        f"{vit.name} at {size[1]} × {size[0]} px{also} needs about {in_words(needed)}, and"
+        f" {in_words(free)} are free here. {way_out}"
+    )
+
+
+def said_cramped(vit: LoadedViT, free: int) -> str:
+    """A sentence for the host where not even this model's own pass has room; else nothing."""
+    needed = cost(vit, vit.image_size, gradient=False).peak
+    if needed <= free:
+        return ""
+    return (
+        f"Of the memory that this process is to stay under, {in_words(free)} are left, and a"
+        f" picture in {vit.name} needs about {in_words(needed)}: give it more by ATTNVIZ_MEMORY_MB"
+        " or the container's limit."
     )

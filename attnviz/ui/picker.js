@@ -59,6 +59,7 @@ function show(data, root, memory, send) {
     if (data.scene) announce(data.name, memory.hover ?? moved);
   };
   const pick = (cell) => {
+    if (!data.picks) return;
     if (data.empty?.[cell[0]][cell[1]]) return; // nothing is there
     memory.cursor = cell;
     picked = data.name;
@@ -106,7 +107,9 @@ function show(data, root, memory, send) {
   root.querySelector(".picker").style.setProperty("--ratio", width / height);
   root.querySelector("svg").setAttribute("viewBox", `0 0 ${width} ${height}`);
   root.querySelector("img").alt = data.alt;
-  surface.setAttribute("aria-label", `${data.alt}. Arrow keys move, Enter picks a ${data.word}.`);
+  const keys = data.picks ? `Arrow keys move, Enter picks a ${data.word}` : "Arrow keys move";
+  surface.setAttribute("aria-label", `${data.alt}. ${keys}.`);
+  surface.classList.toggle("picks", data.picks);
   for (const path of root.querySelectorAll("path")) path.setAttribute("d", gridPath(data));
   label(root.querySelector(".row-names"), "top", data.rowNames, data.ys, height);
   label(root.querySelector(".col-names"), "left", data.colNames, data.xs, width);
@@ -169,6 +172,7 @@ function gridPath({ lines, ys, xs }) {
 
 function describe(data, cell, how) {
   const { word, rowNames, colNames, cellNames, values, empty, chosen, scene } = data;
+  if (!cell && !data.picks) return values ? `Point at a ${word} to read its value.` : "";
   if (!cell) return `Click or tap a ${word}; or arrow keys to move, Enter to pick.`;
   const [row, col] = cell;
   const [down, across] = [rowNames?.[row] ?? `row ${row}`, colNames?.[col] ?? `column ${col}`];

@@ -145,6 +145,7 @@ def pick_cell(
     reveal: int = 0,
     follows: str = "",
     scene: str = "",
+    picks: bool = True,
     on_pick: Callable[[], None] | None = None,
 ) -> Cell | None:
     """Show a picture with cells on it; give the cell on the run in which it was picked, else None.
@@ -177,6 +178,7 @@ def pick_cell(
             nothing of it is on the screen.
         scene: Names what is drawn, where a live map follows the pointer: the cell under it is told
             to `live_panel` then, by the picker's key.
+        picks: Whether a cell can be picked; else its value is read alone.
         on_pick: Called after a pick, before the page runs.
 
     Raises:
@@ -201,6 +203,7 @@ def pick_cell(
         "follows": follows,
         "scene": scene,
         "name": key,
+        "picks": picks,
         "ys": cells.ys,
         "xs": cells.xs,
         "rows": (cells.rows[0], cells.rows[-1]),

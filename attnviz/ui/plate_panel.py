@@ -28,7 +28,7 @@ KINDS = {
     "compared": "Compared",
     "layers": "Layers",
     "heads": "All heads",
-    "numbers": "Heads in numbers",
+    "numbers": "Head metrics",
 }
 """What a figure shows."""
 

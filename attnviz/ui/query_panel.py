@@ -21,10 +21,11 @@ def choose_query(seen: Observation, ground: Ground, *, named: bool = True, scene
         seen.shown,
         grid=(rows, cols),
         box=seen.shown_box,
-        chosen=query if isinstance(query, tuple) else None,
+        chosen=query if named and isinstance(query, tuple) else None,
         key=key,
         alt=f"The picture, cut into {rows} rows and {cols} columns of patches",
         scene=scene,
+        picks=named,
         on_pick=lambda: ground.ask(picked_cell(key)),
     )
     if named:

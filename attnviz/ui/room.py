@@ -131,12 +131,16 @@ def could_fit(needed: int) -> bool:
     return needed <= budget().whole - BASE
 
 
+def in_words(number: int) -> str:
+    """So many bytes, with the unit in which there is something before the point."""
+    return f"{number / 1e9:.1f} GB" if number >= 10**8 else f"{max(number, 0) / 1e6:.0f} MB"
+
+
 def require_room(name: str, parameters: int) -> None:
     """Refuse a model that does not fit; raises BadOption with the numbers."""
     free, needed = free_bytes(), to_load(parameters)
     if needed > free:
         raise BadOption(
             f"{name} has {parameters / 1e6:,.0f} million parameters: to load it takes about"
-            f" {needed / 1e9:.1f} GB, and {max(free, 0) / 1e9:.1f} GB are free here. Choose a"
-            " smaller model."
+            f" {in_words(needed)}, and {in_words(free)} are free here. Choose a smaller model."
         )

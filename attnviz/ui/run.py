@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +47,8 @@ class Run:
     picture: Picture
     fit: Fit
     status: DeltaGenerator
+    ahead: Callable[[], None] = lambda: None
+    """Called before a pass, which takes a while."""
 
     def observe(self, wish: Wish | None = None) -> tuple[cache.Request, Observation]:
         """Run the model, with a bar that grows layer by layer; a move of any widget stops it."""
@@ -71,6 +73,8 @@ class Run:
         name = self.vit.name
 
         def progress(done: int, total: int) -> None:
+            if not done:  # nothing is kept of it: a pass begins
+                self.ahead()
             layers = len(self.vit.sites)
             back = f"gradient of layer {done - layers}" if done > layers else f"layer {done}"
             words = f"Running {name} on {picture.name}: {back} of {layers}"

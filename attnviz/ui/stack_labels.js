@@ -16,6 +16,8 @@ function insetPlace({ scene, camera, data }) {
   return { x: left + wide / 2, y: 0, z: top + deep / 2, wide, deep };
 }
 
+const CROWDED = 4; // names in the room of one
+
 function labelsOf({ scene, find }) {
   const named = (text, sheet) => {
     const span = document.createElement("span");
@@ -48,7 +50,11 @@ function placeLabels({ labels, camera }) {
     const [p, q] = a[2] + b[2] > c[2] + d[2] - 1e-6 ? [a, b] : [c, d];
     return put(one, (p[0] + q[0]) / 2, (p[1] + q[1]) / 2 - 3, "-50%, -100%");
   });
-  thin(labels.layer, layers, 30, 13);
+  // Where the layers lie one behind the other a name would seem to be the nearest one's.
+  if (thin(labels.layer, layers, 30, 13) > CROWDED) {
+    const near = fromFarToNear(labels.layer.map(({ sheet }) => sheet), camera).at(-1);
+    for (const { span, sheet } of labels.layer) span.style.visibility = sheet === near ? "" : "hidden";
+  }
   thin(labels.head, heads, 26, 13);
 }
 
@@ -59,4 +65,5 @@ function thin(named, places, wide, high) {
   });
   const every = Math.max(1, Math.ceil(1 / Math.max(Math.min(...pairs, 1), 0.02)));
   named.forEach(({ span }, i) => (span.style.visibility = i % every ? "hidden" : ""));
+  return every;
 }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
-from einops import rearrange
 from jaxtyping import Float
 
 from attnviz.methods import METHODS
@@ -17,7 +15,7 @@ from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
 from attnviz.ui.bar import show_bar, show_own_bars
 from attnviz.ui.go_to import go_to_head
-from attnviz.ui.look_panel import Look, cut_scale, looks_dark
+from attnviz.ui.look_panel import Look, offer_cut
 from attnviz.ui.map_panel import reveal_map
 from attnviz.ui.observation import Observation
 from attnviz.ui.stack import Sheets, pick_sheet, picked_head
@@ -57,25 +55,13 @@ def show_stack(
         show_bar(shared, look.colormap, unit=unit, values=tiles[there])
     else:
         show_own_bars(sheets.atlas.scales, look.colormap, unit=unit)
-    if look.clip is None and (dark := _dark(tiles[there], sheets.atlas.scales)) * 2 > count:
-        st.caption(
-            f":material/contrast: {dark} of the {count} sheets look black, because a few patches "
-            "hold so much that all others look alike."
-        )
-        st.button("Cut the scale at percentiles 1 and 99", key="cut_stack", on_click=cut_scale)
+    offer_cut(tiles[there], sheets.atlas.scales, look, "sheets")
     if (by := sheets.atlas.pooled) > 1:
         st.caption(
             "All sheets together have more patches than a browser takes as one picture, so "
             f"{by} × {by} patches are one square here, by their mean. Open a "
             "head to see every patch."
         )
-
-
-def _dark(tiles: Float[np.ndarray, "tile row col"], scales: Sequence[Scale]) -> int:
-    """How many tiles look black at a glance; one scale is that of all."""
-    flat = rearrange(tiles, "tile row col -> tile (row col)")
-    of = scales if len(scales) > 1 else [*scales] * len(flat)
-    return sum(bool(looks_dark(tile, one)) for tile, one in zip(flat, of, strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,9 @@ BUDGET = 128 * 2**20
 THUMB = 96
 """Pixels of a thumbnail's longer side: twice what it takes on a page, for fine screens."""
 
+MARK = 8
+"""Letters of a picture's SHA-256 that tell it from all others of a visitor."""
+
 LONGEST_NAME = 18
 """Letters of a name that stand on a button."""
 
@@ -80,16 +83,14 @@ def _too_many(kept: list[Held]) -> Iterator[Held]:
         yield each
 
 
-def number_of(digest: str) -> int:
-    """What a picture of the visitor's is called in the address: they are counted as shown."""
-    numbers: dict[str, int] = st.session_state.setdefault("own_numbers", {})
-    return numbers.setdefault(digest, len(numbers) + 1)
+def mark_of(digest: str) -> str:
+    """What a picture of the visitor's is called in the address: no other has the name, ever."""
+    return digest[:MARK]
 
 
-def digest_of(number: int) -> str | None:
-    """The picture of that number, where the tray still has it."""
-    numbers: dict[str, int] = st.session_state.get("own_numbers", {})
-    return next((held.digest for held in tray() if numbers.get(held.digest) == number), None)
+def digest_of(mark: str) -> str | None:
+    """The picture of that name, where the tray still has it."""
+    return next((held.digest for held in tray() if mark_of(held.digest) == mark), None)
 
 
 def show_held(digest: str) -> None:

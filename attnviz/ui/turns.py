@@ -120,9 +120,10 @@ class Turns:
             mine = seat is not None and not seat.turns
             free = self._running is None and not self._count()
             if taken >= self._longest and not mine and not free:
+                line = f"{self._longest} are waiting for it already: no more can"
                 raise Busy(
-                    f"The model is busy, and {self._longest} are waiting for it already: no more"
-                    f" can. Try again in about {max(1, round(self._mean * taken))} s."
+                    f"The model is busy, and {line if self._longest else 'nobody can wait here'}."
+                    f" Try again in about {max(1, round(self._mean * taken))} s."
                 )
             self._line.setdefault(turn.visitor, _Seat()).turns.append(turn)
             self._changed.notify_all()

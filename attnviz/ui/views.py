@@ -119,7 +119,7 @@ def _show_figure(stage: Stage, kind: str) -> None:
                 return
             _show_plate(stage, plate)
     else:
-        # Heads in numbers are of all queries: there is none to pick.
+        # Metrics of heads are of all queries: there is none to pick.
         with st.container() if kind == "numbers" else stage.beside_picture(PICTURE_SHARE):
             try:
                 plate = plate_of(stage, kind)

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from steps import open_view
+from steps import click_cell, open_view
 
 from scripts.page_server import settle
 
@@ -55,3 +55,30 @@ def test_a_link_and_a_reload_bring_the_same_page(visit):
         )
         expect_query(page, query)
         page.reload()
+
+
+def test_one_choice_is_one_step_back(visit):
+    page = visit(query="?model=digits&picture=digit-3&view=heads", ready=".st-key-mosaic .readout")
+    steps = page.evaluate("history.length")
+    click_cell(page, "mosaic", (1, 2), (4, 4))
+    expect_query(page, "?picture=digit-3&model=digits&layer=1&head=2")
+    for step, choose in enumerate(
+        (
+            lambda: open_view(page, "Compare"),
+            lambda: open_view(page, "One map"),
+            lambda: page.locator(".st-key-method").get_by_text("Relevance", exact=True).click(),
+        ),
+        2,
+    ):
+        choose()
+        settle(page)
+        assert page.evaluate("history.length") == steps + step
+    page.go_back()
+    expect_query(page, "?picture=digit-3&model=digits&layer=1&head=2")
+    page.go_back()
+    expect(page.locator(".st-key-compare-there .readout")).to_be_visible()
+    settle(page)
+    page.go_back()
+    page.go_back()
+    expect(page.locator(".st-key-mosaic .readout")).to_be_visible()
+    expect_query(page, "?picture=digit-3&view=heads&model=digits")

@@ -301,7 +301,7 @@ def test_a_finger_scrubs_sideways_or_held_and_scrolls_up_and_down(visit):
 def test_without_a_live_map_a_long_press_picks_as_a_tap_does(visit):
     page = visit(query="?model=digits&picture=digit-3", **PHONE)
     ready(page)
-    page.locator(".st-key-method").get_by_text("Rollout", exact=True).click()
+    page.locator(".st-key-method").get_by_text("Attention rollout", exact=True).click()
     expect(line(page)).to_have_count(0)
     settle(page)
     finger, old = Finger(page), source(page)
