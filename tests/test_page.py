@@ -351,6 +351,7 @@ def test_three_components_are_colours_with_three_numbers_a_patch(page):
     assert not [element for element in page.html if "Colour bar" in element.value]
     assert len(page.get("plotly_chart")) == 1
     assert "Feature PCA of the whole picture" in texts(page)
+    assert not picker(page, "map")["picks"] and not picker(page, "patches")["picks"]
     said = re.search(r"red is component 0, (\S+) to (\S+);", texts(page))
     red = heat.values[..., 0]
     assert [float(end) for end in said.groups()] == pytest.approx([red.min(), red.max()], rel=5e-3)

@@ -139,6 +139,7 @@ def _choose_shown() -> str:
             key="compare_shown",
             format_func=SHOWN.__getitem__,
             required=True,
+            wrap=True,
             persist_state="session",
             label_visibility="collapsed",
         )

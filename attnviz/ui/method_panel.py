@@ -98,6 +98,7 @@ def choose_direction(place: Place) -> str:
             DIRECTIONS,
             key="direction",
             required=True,
+            wrap=True,
             persist_state="session",
             format_func=DIRECTIONS.__getitem__,
             help="*What it looks at*: the weights by which the query gathers from each patch; with "

@@ -56,6 +56,7 @@ def choose_kind() -> str:
             key="compare",
             format_func=KINDS.__getitem__,
             required=True,
+            wrap=True,
             persist_state="session",
             help="All else is the same on both sides: the method, its options, and who asks.",
         )

@@ -110,6 +110,10 @@ def test_the_mouse_shows_at_once_what_a_click_then_pins(visit):
         )
         expect(page.locator(f".st-key-{key} .readout")).to_contain_text("Click to pin.")
         expect_outlined(page, "map" if key == "patches" else "patches", cell)
+        expect(page.locator("html[data-live]")).to_have_count(
+            1
+        )  # what is said of the pinned map pales
+        expect(page.locator(".st-key-pinned")).to_have_css("opacity", "0.35")
         shown.append(drawn(page))
         low, high = re.search(
             r": (\S+) to (\S+) attention weight", line(page).inner_text()
@@ -129,6 +133,7 @@ def test_the_mouse_shows_at_once_what_a_click_then_pins(visit):
     page.mouse.move(2, 2)
     expect(canvas(page)).to_be_hidden()
     expect(line(page)).to_contain_text(IDLE)
+    expect(page.locator(".st-key-pinned")).to_have_css("opacity", "1")
     assert np.array_equal(pinned(page), last)
 
 

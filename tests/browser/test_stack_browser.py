@@ -508,6 +508,19 @@ def test_buttons_spacing_and_seeing_through_change_the_picture(visit):
         assert different(before, after) > 0.02
 
 
+def test_from_above_no_layer_is_named_but_the_one_on_top(visit):
+    page = visit(maps="many")
+    named = """spans => spans.filter(each => each.style.visibility !== "hidden")
+      .map(each => each.textContent).filter(name => name.startsWith("L"))"""
+    layers = page.locator(".labels span")
+    of_all = layers.evaluate_all(named)
+    page.get_by_role("button", name="From above").click()
+    pixels(page)
+    top = layers.evaluate_all(named)
+    assert len(of_all) > 1 and len(top) == 1
+    assert int(top[0][1:]) >= max(int(name[1:]) for name in of_all)
+
+
 def test_the_wheel_is_the_pages_until_the_stack_is_clicked(visit):
     page = visit()
     before = pixels(page)
