@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import zipfile
+from base64 import b64decode
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,7 +60,10 @@ def page(stood_in, monkeypatch):
 def shown(monkeypatch):
     """The previews, the newest last."""
     previews = []
-    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: previews.append(data))
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.st.image",
+        lambda uri, **_: previews.append(b64decode(uri.partition(",")[2])),
+    )
     return previews
 
 

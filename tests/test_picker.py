@@ -104,7 +104,7 @@ def opened(uri):
     ],
 )
 def test_pictures_are_sent_no_larger_than_they_are_seen(size, crisp, sent):
-    head, image = opened(picker._data_uri(Image.new("RGB", size, "teal"), crisp))
+    head, image = opened(picker._sent(Image.new("RGB", size, "teal"), crisp))
     assert image.size == sent
     assert (head, image.format) == (
         ("data:image/png;base64", "PNG") if crisp else ("data:image/jpeg;base64", "JPEG")
@@ -113,7 +113,7 @@ def test_pictures_are_sent_no_larger_than_they_are_seen(size, crisp, sent):
 
 def test_a_crisp_picture_keeps_every_value():
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
-    _, image = opened(picker._data_uri(Image.fromarray(pixels), True))
+    _, image = opened(picker._sent(Image.fromarray(pixels), True))
     # 1000 // 5 = 200 pixels for one.
     expected = np.kron(pixels, np.ones((200, 200, 1), np.uint8))
     np.testing.assert_array_equal(np.asarray(image), expected)
@@ -121,24 +121,24 @@ def test_a_crisp_picture_keeps_every_value():
 
 def test_a_long_mosaic_keeps_every_value_and_a_huge_one_is_refused():
     pixels = np.random.default_rng(0).integers(0, 256, (2688, 96, 3), dtype=np.uint8)
-    _, image = opened(picker._data_uri(Image.fromarray(pixels), True))
+    _, image = opened(picker._sent(Image.fromarray(pixels), True))
     np.testing.assert_array_equal(np.asarray(image), pixels)
     with pytest.raises(BadOption, match="8192"):
-        picker._data_uri(Image.new("RGB", (8193, 1)), True)
+        picker._sent(Image.new("RGB", (8193, 1)), True)
 
 
 def test_a_photo_keeps_its_colours_up_to_a_patch_edge():
     pixels = np.zeros((64, 64, 3), np.uint8)
     pixels[:, :31] = (255, 0, 0)
     pixels[:, 31:] = (0, 0, 255)
-    _, image = opened(picker._data_uri(Image.fromarray(pixels), False))
+    _, image = opened(picker._sent(Image.fromarray(pixels), False))
     error = np.abs(np.asarray(image).astype(int) - pixels)
     assert error.max() < 60  # with halved colour resolution it is over 100 beside the edge
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "I;16"])
 def test_any_kind_of_picture_can_be_sent(mode):
-    _, image = opened(picker._data_uri(Image.new(mode, (4, 3)), False))
+    _, image = opened(picker._sent(Image.new(mode, (4, 3)), False))
     assert (image.mode, image.size) == ("RGB", (4, 3))
 
 

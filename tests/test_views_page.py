@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from base64 import b64decode
 from dataclasses import replace
 from io import BytesIO
 from types import SimpleNamespace
@@ -209,7 +210,10 @@ def test_patches_are_what_the_model_saw(page):
 
 def test_the_preview_is_the_file(page, monkeypatch):
     shown = []
-    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: shown.append(data))
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.st.image",
+        lambda uri, **_: shown.append(b64decode(uri.partition(",")[2])),
+    )
     open_view(page, "export")
     calm(page.number_input(key="export_width").set_value(60).run())
     heat = attnviz.explain(record_on(page), "attention").named("Cat")
@@ -222,7 +226,10 @@ def test_the_preview_is_the_file(page, monkeypatch):
 @pytest.mark.parametrize("kind", ["methods", "layers", "heads", "numbers"])
 def test_every_kind_of_figure_is_previewed_as_its_file(page, monkeypatch, kind):
     shown, offered = [], []
-    monkeypatch.setattr("attnviz.ui.export_panel.st.image", lambda data, **_: shown.append(data))
+    monkeypatch.setattr(
+        "attnviz.ui.export_panel.st.image",
+        lambda uri, **_: shown.append(b64decode(uri.partition(",")[2])),
+    )
     monkeypatch.setattr(
         "attnviz.ui.export_panel.offer_file", lambda label, make, name, mime: offered.append(make)
     )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from attnviz.ui.data_uri import data_uri
 from attnviz.ui.observation import for_screen
 from attnviz.ui.state import Picture
 
@@ -24,6 +25,6 @@ def show_ahead(shown: Picture, share: float, *, below_widgets: bool) -> Iterator
             if below_widgets:
                 st.container(key="ahead_widgets").skeleton()
             left, _ = st.columns([share, 1 - share], gap="medium")
-            left.image(for_screen(shown.image), width="stretch", output_format="JPEG", alt="")
+            left.image(data_uri(for_screen(shown.image), quality=90), width="stretch", alt="")
     yield
     place.empty()  # a run that is cut off leaves it to the next one

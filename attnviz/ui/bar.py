@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +10,7 @@ from jaxtyping import Float
 
 from attnviz import colour
 from attnviz.scale import Scale, numbers
+from attnviz.ui.data_uri import data_uri
 
 
 def show_bar(
@@ -39,13 +38,11 @@ def _range(ends: Float[np.ndarray, " map"]) -> str:
 
 
 def _draw(scale: Scale, colormap: str, texts: Sequence[str], said: str, words: str) -> None:
-    file = io.BytesIO()
-    colour.colour_bar(scale, colormap).save(file, "PNG")
-    strip = base64.b64encode(file.getvalue()).decode("ascii")
+    strip = data_uri(colour.colour_bar(scale, colormap), "PNG")
     spans = "".join(f"<span>{text}</span>" for text in texts)
     st.html(
         f'<figure style="margin:0 4px">'
-        f'<img alt="Colour bar: {said}" src="data:image/png;base64,{strip}" '
+        f'<img alt="Colour bar: {said}" src="{strip}" '
         'style="width:100%;height:14px;display:block;border-radius:2px">'
         '<figcaption style="font-size:0.875rem">'
         f'<div style="display:flex;justify-content:space-between">{spans}</div>'

@@ -11,6 +11,7 @@ from attnviz import export, figures
 from attnviz.explain import Explanation
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
+from attnviz.ui.data_uri import show_drawn
 from attnviz.ui.drawn_map import (
     draw_map,
     sentence,
@@ -105,7 +106,7 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
 def show_small(shown: Explanation, look: Look) -> None:
     """A map that is not picked on, with its numbers."""
     scale = look.own_scale(shown)
-    st.image(shown.overlay(**look.drawing(scale)), width="stretch", alt=shown.summary)
+    show_drawn(shown.overlay(**look.drawing(scale)), alt=shown.summary)
     show_colours(shown, look, scale)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from PIL import Image
 
 from attnviz.contract import Box
 from attnviz.errors import BadOption
+from attnviz.ui.data_uri import SHARP, data_uri
 
 Cell = tuple[int, int]
 """(row, column), counted from 0 at the top left."""
@@ -195,7 +194,7 @@ def pick_cell(
                 on_pick()
 
     data = {
-        "picture": _data_uri(image, crisp),
+        "picture": _sent(image, crisp),
         "size": image.size,
         "least": least,
         "hint": hint,
@@ -249,7 +248,7 @@ def _texts(values: Float[np.ndarray, "row col *parts"], unit: str) -> list[list[
     ]
 
 
-def _data_uri(image: Image.Image, crisp: bool) -> str:
+def _sent(image: Image.Image, crisp: bool) -> str:
     """The picture as text, its longest side at most `LONGEST_SIDE` pixels unless it is crisp.
 
     Raises:
@@ -268,10 +267,4 @@ def _data_uri(image: Image.Image, crisp: bool) -> str:
     elif scale > 1 and crisp:  # by a whole number, so that every pixel becomes an equal square
         width, height = (side * int(scale) for side in image.size)
         image = image.resize((width, height), Image.Resampling.NEAREST)
-    file = io.BytesIO()
-    if crisp:
-        image.save(file, "PNG", compress_level=3)
-    else:  # subsampled colour would bleed over the edges of patches
-        image.save(file, "JPEG", quality=90, subsampling=0)
-    kind = "png" if crisp else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return data_uri(image, "PNG", compress_level=3) if crisp else data_uri(image, **SHARP)

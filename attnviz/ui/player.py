@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, sqrt
@@ -13,6 +11,7 @@ import streamlit as st
 from PIL import Image
 
 from attnviz.errors import BadOption
+from attnviz.ui.data_uri import SHARP, data_uri
 
 MOST_PIXELS = 2_500_000
 """Of all frames together, so that a film of many layers is sent in smaller pictures."""
@@ -134,20 +133,13 @@ def play(
     _component(
         key=key,
         data={
-            "atlas": _data_uri(sheet, "JPEG", quality=90, subsampling=0),
+            "atlas": data_uri(sheet, **SHARP),
             "columns": columns,
             "size": pictures[0].size,
             "ratio": ratio,
-            "bar": _data_uri(bar, "PNG"),
+            "bar": data_uri(bar, "PNG"),
             "frames": [asdict(caption) for caption in captions],
             "alt": alt,
         },
         on_picked_change=relay,
     )
-
-
-def _data_uri(picture: Image.Image, kind: str, **options: int) -> str:
-    file = io.BytesIO()
-    picture.save(file, kind, **options)
-    text = base64.b64encode(file.getvalue()).decode("ascii")
-    return f"data:image/{kind.lower()};base64,{text}"

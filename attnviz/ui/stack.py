@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from attnviz.colour import bounded, colour_bar, fit_within
 from attnviz.errors import BadOption
 from attnviz.mosaic import mosaic, tiles_there
 from attnviz.scale import Scale, choose_scale
+from attnviz.ui.data_uri import data_uri
 
 Head = tuple[int, int]
 """(layer, head)"""
@@ -196,11 +195,11 @@ class Sheets:
             "heads": there.shape[1],
             "there": None if there.all() else there.tolist(),
             "aspect": wide / high,
-            "atlas": _uri(atlas.image, "PNG"),
+            "atlas": data_uri(atlas.image, "PNG", compress_level=9),
             "columns": atlas.columns,
             "tile": atlas.tile,
-            "palette": _uri(colour_bar(Scale(0.0, 1.0, ""), colormap, size=(256, 1)), "PNG"),
-            "picture": _uri(small.convert("RGB"), "JPEG"),
+            "palette": data_uri(colour_bar(Scale(0.0, 1.0, ""), colormap, size=(256, 1)), "PNG"),
+            "picture": data_uri(small.convert("RGB"), quality=88),
             "values": values,
             "table": [
                 [f"Layer {at[0]}, head {at[1]}", values[at[0]][at[1]]] for at in places[:TOLD]
@@ -242,14 +241,6 @@ def value_texts(tiles: Float[np.ndarray, "layer head row col"], unit: str) -> li
         ]
         for layer in range(layers)
     ]
-
-
-def _uri(image: Image.Image, kind: str) -> str:
-    file = io.BytesIO()
-    options = {"quality": 88} if kind == "JPEG" else {"compress_level": 9}
-    image.save(file, kind, **options)
-    text = base64.b64encode(file.getvalue()).decode("ascii")
-    return f"data:image/{kind.lower()};base64,{text}"
 
 
 def picked_head(key: str) -> Head | None:

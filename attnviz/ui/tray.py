@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import html
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,6 +11,7 @@ import streamlit as st
 from PIL import Image
 
 from attnviz.images import open_image
+from attnviz.ui.data_uri import data_uri
 from attnviz.ui.state import Picture, picture, plain, remark, show_picture, show_sample
 
 MOST = 12
@@ -165,6 +164,4 @@ def _thumbnail(image: Image.Image) -> str:
     if small is None:
         small = image.reduce(max(1, max(image.size) // (4 * THUMB)))
         small.thumbnail((THUMB, THUMB), Image.Resampling.LANCZOS)
-    file = io.BytesIO()
-    small.save(file, "JPEG", quality=85)
-    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return data_uri(small, quality=85)
