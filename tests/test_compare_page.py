@@ -273,7 +273,7 @@ def test_likes_for_which_there_was_no_place_are_asked_for_again(page):
     cache.observations().line = full = Turns(longest=0)
     with full.turn("somebody else"):
         calm(page.selectbox(key="compare_picture").set_value("sample/rocket").run())
-        assert "no more can" in said_there(page)[0]
+        assert "nobody can wait here" in said_there(page)[0]
         (again,) = (button for button in page.button if button.label == "Try again")
     calm(again.click().run())
     assert not said_there(page) and on(page, "alike-there", similar(seen(), "cls", seen("rocket")))

@@ -292,6 +292,8 @@ def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     assert "bad.safetensors is not a whole" in texts(page) and str(tmp_path) not in texts(page)
     assert page.selectbox(key="checkpoint").value == good
     good_again = folder / "good.safetensors"
-    os.utime(good_again, ns=(1, 1))  # a file that changed is another one
+    os.utime(good_again, ns=(1, 1))  # a file that changed is another one, of the same name
     calm(page.slider(key="layer").set_value(0).run())
-    assert page.selectbox(key="checkpoint").value is None and record_on(page).weights == own
+    again = page.selectbox(key="checkpoint").value
+    assert again != good and again.name == good.name and record_on(page).weights != own
+    assert "has changed: it was read anew" in page.warning[0].value

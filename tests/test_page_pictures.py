@@ -3,6 +3,8 @@
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from odd_pictures import OPENED, REFUSED
@@ -213,3 +215,15 @@ def test_a_file_whose_run_was_cut_off_while_it_was_taken_is_shown_all_the_same(
     assert next(cuts, "it was") == "it was"
     assert "mine.png" in texts(page) and "96 × 64 pixels" in texts(page)
     assert first.credit not in texts(page) and tray_of(page) == ["mine.png"]
+
+
+def test_what_a_photo_leads_to_is_done_before_its_file_is_given_up(monkeypatch):
+    """A run that is cut off after that finds no photo any more: it could not close the camera."""
+    done = []
+    file = SimpleNamespace(file_id="1", getvalue=lambda: png((8, 8)))
+    with monkeypatch.context() as patch:
+        patch.setattr(uploader, "hold", lambda name, data: done.append("kept"))
+        patch.setattr(uploader, "_release", lambda number: done.append("given up"))
+        patch.setattr(uploader, "st", SimpleNamespace(session_state={}, empty=MagicMock()))
+        uploader.take([(file, "photo 1")], lambda: done.append("closed"))
+    assert done == ["kept", "closed", "given up"]

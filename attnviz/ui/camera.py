@@ -21,8 +21,8 @@ def show_camera() -> None:
         )
         return
     state = st.session_state
-    if state.pop("camera_off", False):
-        state.camera = False
+    if state.get("camera_off"):
+        state.camera = state.camera_off = False
     on = st.toggle(
         "Take a photo",
         key="camera",
@@ -42,8 +42,12 @@ def show_camera() -> None:
             " by the sign beside the page's address, or drop a picture instead."
         )
         return
-    take([(photo, f"photo {number}")])
-    state.photos, state.camera_off = number + 1, True
+
+    def go_off() -> None:
+        state.camera_off, state.photos = True, number + 1
+
+    # Done in this order, a run that is cut off leaves nothing undone that the next would not see.
+    take([(photo, f"photo {number}")], go_off)
     st.rerun()
 
 

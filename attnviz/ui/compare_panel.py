@@ -125,6 +125,7 @@ def _show(side: Side, scale: Scale | None) -> None:
                 request=side.wanted.request,
                 options=asked.options,
                 drawing=drawing_of(heat, look, scale),
+                name=stage.picture_name,
                 output=f"{key.removeprefix('compare-')}.png",
             )
         )

@@ -81,6 +81,7 @@ def show_methods(stage: Stage) -> None:
             "map",
             name,
             request=aimed[METHODS[name].needs_gradient][0],
+            name=stage.picture_name,
             output=f"{name}.png",
         )
         for name in names

@@ -6,7 +6,7 @@ into the tray once, by its number, and is left to the tray alone from then on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import streamlit as st
@@ -40,10 +40,13 @@ def show_uploader() -> None:
     take([(file, file.name) for file in listed])
 
 
-def take(files: Sequence[tuple[UploadedFile, str]]) -> None:
+def take(
+    files: Sequence[tuple[UploadedFile, str]], done: Callable[[], None] = lambda: None
+) -> None:
     """Put those of the (file, name) that are new into the tray; the last that opens is shown.
 
     A run that is cut off in between has marked what it was done with: the next one does the rest.
+    `done` is called of each, before its file is given up.
     """
     taken: set[str] = st.session_state.setdefault("taken", set())
     new = [(file, name) for file, name in files if file.file_id not in taken]
@@ -54,6 +57,7 @@ def take(files: Sequence[tuple[UploadedFile, str]]) -> None:
         if len(new) > 1:
             place.progress(number / len(new), f"Opening {number + 1} of {len(new)} pictures")
         _take(file, verbatim(name))
+        done()
         taken.add(file.file_id)
         _release(file.file_id)
     place.empty()

@@ -172,7 +172,10 @@ def _show_code(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> None
 def _recipe(stage: Stage, kind: Kind, wanted: MapAsked, **drawn: Any) -> Recipe:
     """Of what is made from the one map that is asked for."""
     method, options = wanted.asked.method, wanted.asked.options
-    return recipe_on(stage, kind, method, request=wanted.request, options=options, **drawn)
+    name = stage.picture_name if kind == "map" else ""  # for the caption
+    return recipe_on(
+        stage, kind, method, request=wanted.request, options=options, name=name, **drawn
+    )
 
 
 VIEWS: Mapping[str, View] = {

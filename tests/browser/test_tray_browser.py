@@ -126,7 +126,8 @@ def test_a_photo_is_taken_and_the_camera_goes_off(coarse):
         page.get_by_text("Take a photo", exact=True).click()
         take = page.get_by_role("button", name="Take Photo")
         expect(take).to_be_enabled()
-        page.wait_for_function("document.querySelector('video')?.videoWidth > 0")
+        # Later each time: of one and the same moment both would be one picture.
+        page.wait_for_function("n => document.querySelector('video')?.currentTime > n", arg=number)
         settle(page)
         take.click()  # of the browser's own test picture
         caption(page, f"photo {number}, 1280 × 720 pixels.")
