@@ -170,15 +170,15 @@ def test_a_server_started_again_says_what_it_has_no_longer(
 
 def test_a_photo_is_taken_only_when_asked_for_and_the_camera_goes_off(page):
     assert not page.camera_input
-    calm(page.toggle(key="camera").set_value(True).run())
+    calm(page.toggle(key="camera-on-1").set_value(True).run())
     photo = io.BytesIO()
     Image.new("RGB", (64, 48), "red").save(photo, "JPEG")
     (camera,) = page.camera_input
     calm(camera.set_value(("camera-input.jpg", photo.getvalue(), "image/jpeg")).run())
-    assert not page.camera_input and page.toggle(key="camera").value is False
+    assert not page.camera_input and page.toggle(key="camera-on-2").value is False
     assert tray_of(page) == ["photo 1"] and shown(page) == "photo 1"
     assert "64 × 48 pixels" in texts(page)
-    calm(page.toggle(key="camera").set_value(True).run())
+    calm(page.toggle(key="camera-on-2").set_value(True).run())
     (camera,) = page.camera_input
     calm(camera.set_value(("camera-input.jpg", png((10, 10)), "image/jpeg")).run())
     assert tray_of(page) == ["photo 1", "photo 2"]

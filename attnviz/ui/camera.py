@@ -21,18 +21,19 @@ def show_camera() -> None:
         )
         return
     state = st.session_state
-    if state.get("camera_off"):
-        state.camera = state.camera_off = False
+    number = state.setdefault("photos", 1)
+    # After each photo the switch is another one, which is off: what a browser still says of the
+    # last one, in a run that cuts this one off, does not switch it on again.
     on = st.toggle(
         "Take a photo",
-        key="camera",
+        key=f"camera-on-{number}",
         help="Your browser will ask whether this page may use your camera. The photo is kept for "
         "this visit only.",
     )
     place = st.empty()  # takes the camera off the page at once where it is not wanted any more
     if not on:
         return
-    number, box = state.setdefault("photos", 1), place.container()
+    box = place.container()
     photo = box.camera_input(
         "Photo", key=f"camera-{number}", resolution="720p", label_visibility="collapsed"
     )
@@ -43,11 +44,10 @@ def show_camera() -> None:
         )
         return
 
-    def go_off() -> None:
-        state.camera_off, state.photos = True, number + 1
+    def count() -> None:
+        state.photos = number + 1
 
-    # Done in this order, a run that is cut off leaves nothing undone that the next would not see.
-    take([(photo, f"photo {number}")], go_off)
+    take([(photo, f"photo {number}")], count)
     st.rerun()
 
 
