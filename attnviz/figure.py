@@ -197,21 +197,22 @@ class Inclusion:
     """What LaTeX says around a figure, but for the name of its file."""
 
     width_mm: float
-    caption: str
-    """As LaTeX prints it."""
+    said: tuple[str, ...]
+    """The caption's sentences as LaTeX prints them; the first names the methods."""
     cited: tuple[str, ...]
     """BibTeX keys."""
 
     def of_file(self, name: str, label: str = "") -> str:
         """The figure environment around the file `name`; its label is of that name unless given."""
         star = "*" if self.width_mm > 1.2 * COLUMN else ""
+        first, *others = self.said
         cited = f"~\\cite{{{','.join(self.cited)}}}" if self.cited else ""
         return "\n".join(
             [
                 f"\\begin{{figure{star}}}",
                 "  \\centering",
                 f"  \\includegraphics[width={self.width_mm:g}mm]{{{name}}}",
-                f"  \\caption{{{self.caption}{cited}.}}",
+                f"  \\caption{{{'. '.join([first + cited, *others])}.}}",
                 f"  \\label{{fig:{label or label_of(name)}}}",
                 f"\\end{{figure{star}}}",
                 "",
@@ -228,9 +229,8 @@ def label_of(name: str) -> str:
 def inclusion_of(figure: Figure, kind: str, **options: Any) -> Inclusion:
     """Its width, all words of such a file as the caption, and the papers its methods are from."""
     paper = paper_of(figure, options)
-    lines = _printing(figure).words(figure, kind, paper)
-    words = ". ".join(line.removesuffix(".") for line in lines)
-    return Inclusion(paper.width_mm, escaped(words), tuple(keys(figure)))
+    lines = [line.removesuffix(".") for line in _printing(figure).words(figure, kind, paper)]
+    return Inclusion(paper.width_mm, tuple(map(escaped, lines)), tuple(keys(figure)))
 
 
 def latex(figure: Figure, name: str, **options: Any) -> str:

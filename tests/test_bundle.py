@@ -64,7 +64,7 @@ def test_each_figure_has_all_its_files_and_the_zip_is_the_same_each_time():
 def test_no_two_figures_of_a_set_have_one_label():
     # Of the first two nothing is left in a label; the third's is what the second's would become.
     stems = ["原", "模", "attnviz-2", "a_b", "a-b", "原"]
-    like = Packed("", "", {}, Inclusion(89, "Words", ()))
+    like = Packed("", "", {}, Inclusion(89, ("Words",), ()))
     with zipfile.ZipFile(BytesIO(zip_of([replace(like, stem=stem) for stem in stems]))) as files:
         texts = [files.read(name).decode() for name in files.namelist()]
     labels = [re.findall(r"\\label\{fig:(.+)\}", text) for text in texts]

@@ -406,7 +406,7 @@ def test_the_grid_of_heads_has_no_switch_in_vain(page):
 
 def small(number, size=10):
     files = {".pdf": b"x" * size, ".manifest.json": str(number).encode()}
-    return Packed(f"figure-{number}", "A map", files, Inclusion(89.0, "A map", ()))
+    return Packed(f"figure-{number}", "A map", files, Inclusion(89.0, ("A map",), ()))
 
 
 def test_a_full_set_says_so_and_keeps_what_it_has(page, monkeypatch):

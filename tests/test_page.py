@@ -364,6 +364,15 @@ def test_three_components_are_colours_with_three_numbers_a_patch(page):
     assert "component score" in bar and "clipped at percentiles 1 and 99" in bar
 
 
+def test_the_map_that_is_tested_has_its_query_s_outline_and_is_not_picked_on(page):
+    widget(page, "Row").set_value(1).run()
+    open_view(page, "trust")
+    tested = picker(page, "tested")
+    assert tested["chosen"] == [1, 0] and not tested["picks"]
+    heat = attnviz.explain(record_on(page), query=(1, 0))
+    assert tested["values"] == [[f"{value:.3g}" for value in row] for row in heat.values]
+
+
 @pytest.mark.parametrize("mode", ["deletion", "insertion"])
 def test_the_trust_in_a_map_is_what_the_library_measures(page, mode):
     open_view(page, "trust")

@@ -495,8 +495,11 @@ def test_latex_is_a_figure_with_a_caption():
     said = latex(made, "fig_1.pdf", width_mm=89.0)
     assert said.splitlines()[0] == r"\begin{figure}" and said.splitlines()[-1] == r"\end{figure}"
     assert r"\includegraphics[width=89mm]{fig_1.pdf}" in said
-    assert r"picture: 50\%\_a\&b.jpg; input: 3 \(\times\) 4; opacity 0.5. Colours: " in said
-    assert said.count(r"~\cite{abnar2020quantifying}.}") == 1
+    cited = r"opacity 0.5~\cite{abnar2020quantifying}. Colours: "
+    assert r"picture: 50\%\_a\&b.jpg; input: 3 \(\times\) 4; " + cited in said
+    assert said.count(r"\cite") == 1
+    noted = latex(replace(made, notes=("a note",)), "a.pdf")
+    assert noted.index(r"\cite") < noted.index("a note")
     assert latex(made, "a.pdf", venue="page").startswith(r"\begin{figure*}")
     assert keys(row()) == [] and "\\cite" not in latex(row(), "a.pdf")
     assert "Dosovitskiy" in references(MetricPlot(head_metrics(small_record()), ("entropy",)))
@@ -544,7 +547,7 @@ def test_latex_says_what_the_colours_of_films_and_heads_are():
     assert "; opacity 0.5. Colours: attention weight, each layer on a scale of its own" in film
     heads = head_maps(record)
     shared = latex(heads, "a.pdf", scale="shared", clip=99.0)
-    assert "clipped at percentiles 1 and 99, one scale for all heads~" in shared
+    assert "clipped at percentiles 1 and 99, one scale for all heads." in shared
     assert "each head from its lowest value (dark)" in latex(heads, "a.pdf")
     plot = latex(MetricPlot(head_metrics(record), ("entropy",)), "a.pdf")
     assert "{Attention entropy; each dot a head" in plot and "Colours" not in plot

@@ -34,7 +34,7 @@ def draw_map(
     *,
     key: str,
     alt: str,
-    on_pick: Callable[[], None],
+    on_pick: Callable[[], None] | None,
     chosen: Cell | None = None,
     marked: Callable[[Image.Image], Image.Image] = lambda image: image,
     **picker: Any,
@@ -48,7 +48,8 @@ def draw_map(
         scale: Of the colours; None where three components are mixed.
         key: Of the picker.
         alt: What is seen, for those who cannot see it.
-        on_pick: Called before the page runs, when `picked_cell(key)` is the patch.
+        on_pick: Called before the page runs, when `picked_cell(key)` is the patch; None where none
+            is picked.
         chosen: The patch with the outline; None: the query's own.
         marked: What else is drawn on it.
         picker: More options of `pick_cell`.
@@ -63,7 +64,7 @@ def draw_map(
         alt=alt,
         values=heat.values,
         show_grid=False,
-        picks=method is None or method.asks,
+        picks=on_pick is not None and (method is None or method.asks),
         on_pick=on_pick,
         **picker,
     )

@@ -11,7 +11,6 @@ from attnviz import export, figures
 from attnviz.explain import Explanation
 from attnviz.scale import Scale
 from attnviz.ui.asked import Ground
-from attnviz.ui.data_uri import show_drawn
 from attnviz.ui.drawn_map import (
     draw_map,
     sentence,
@@ -103,11 +102,11 @@ def show_chart(heat: Explanation, look: Look, scale: Scale | None) -> None:
         )
 
 
-def show_small(shown: Explanation, look: Look) -> None:
-    """A map that is not picked on, with its numbers."""
-    scale = look.own_scale(shown)
-    show_drawn(shown.overlay(**look.drawing(scale)), alt=shown.summary)
-    show_colours(shown, look, scale)
+def show_small(heat: Explanation, shown: Explanation, look: Look, key: str) -> None:
+    """A map that is not picked on, with its numbers; `shown` as in `show_map`."""
+    scale = look.own_scale(heat)
+    draw_map(heat, shown, look, scale, key=key, alt=heat.summary.removesuffix("."), on_pick=None)
+    show_colours(heat, look, scale)
 
 
 @st.fragment

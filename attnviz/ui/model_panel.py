@@ -34,7 +34,7 @@ def choose_model(status: Place) -> tuple[models.AnyViT, Choice, Fit]:
     fits = [fit for fit in FIT_WORDS if vit.any_size or fit != "aspect"]
     lacks = settle("fit", fits[0], fits.__contains__, vit.name)
     fit = st.selectbox(
-        "A picture that is no square",
+        "If the picture is not square",
         fits,
         format_func=FIT_WORDS.__getitem__,
         key="fit",

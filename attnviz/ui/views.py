@@ -159,7 +159,7 @@ def _trust(stage: Stage) -> None:
     vit = None if stage.run is None else stage.run.vit
     with right:
         with st.container(width=TESTED_WIDTH):
-            show_small(stage.seen.on_screen(heat), stage.look)
+            show_small(heat, stage.seen.on_screen(heat), stage.look, "tested")
         asked = show_trust(vit, wanted.aimed.record, heat, stage.status, request=wanted.request)
     if asked is not None:
         _show_code(stage, "faithfulness", wanted, extra=asked)

@@ -37,7 +37,7 @@ DRAWN = {
     "patches": ".st-key-seen-patches .readout",
     "numbers": ".js-plotly-plot .main-svg",
     "mask": "[data-testid=stImage] img",
-    "trust": "[data-testid=stImage] img",
+    "trust": ".st-key-tested .readout",
     "export": "[data-testid=stImage] img",
 }
 """View → what is there when it is drawn."""
@@ -162,7 +162,7 @@ def test_figures_are_kept_and_taken_out_by_keyboard_alone(visit):
 
 
 def test_a_running_test_is_stopped_and_can_be_run_again(visit):
-    page = visit(query="?view=trust", ready="[data-testid=stImage] img")
+    page = visit(query="?view=trust", ready=".st-key-tested .readout")
     run = page.get_by_role("button", name=re.compile("^.*Run the model on about"))
     stop = page.locator(".st-key-trust_stop").get_by_role("button")
     run.click()
