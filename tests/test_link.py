@@ -101,6 +101,7 @@ LINKS = [
     {"view": "mask", "mass": "0.5"},
     {"view": "methods", "methods": "rollout,similarity", "methods_scale": "rank"},
     {"view": "heads", "sort": "entropy", "highest": "1"},
+    {"view": "stack", "see_through": "1"},
     {"view": "numbers", "metric": "entropy"},
     {"view": "numbers", "metric": "to_cls"},
     {"view": "methods", "methods": ""},

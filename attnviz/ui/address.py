@@ -28,7 +28,7 @@ from attnviz.ui import (
 )
 from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
 from attnviz.ui.figure_files import FORMATS
-from attnviz.ui.has_a_say import compares, compares_by, on_export, on_trust, shows_alike
+from attnviz.ui.has_a_say import compares, compares_by, on_export, on_stack, on_trust, shows_alike
 from attnviz.ui.head_choice import ADDED
 from attnviz.ui.look_panel import ALPHA, SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
@@ -175,6 +175,7 @@ SETTINGS: Mapping[str, Setting] = {
     "methods_scale": _choice("methods_scale", methods_panel.SCALE_WORDS, "own"),
     "sort": _choice("sort", (LAYERS, *OFFERED), LAYERS),
     "highest": Setting("sort_high", switch, False, bit),
+    "see_through": Setting("stack/see_through", switch, False, bit, on_stack),
     "metric": Setting("metric", _metric, next(iter(METRICS))),
     "mass": Setting("mass", number(0.05, 0.95), MASS, "{:g}".format),
     "without_sinks": Setting("without_sinks", switch, False, bit),

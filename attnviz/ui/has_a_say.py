@@ -20,6 +20,11 @@ def on_export() -> bool:
     return bool(_chosen("view", None) == "export")
 
 
+def on_stack() -> bool:
+    """Whether all heads are shown as a stack."""
+    return bool(_chosen("view", None) == "stack")
+
+
 def on_trust() -> bool:
     """Whether a map is tested."""
     return bool(_chosen("view", None) == "trust")

@@ -20,6 +20,7 @@ export default function stack({ data, parentElement: root, setTriggerValue }) {
   if (!memories.has(root)) memories.set(root, remember(root));
   const memory = memories.get(root);
   memory.send = ({ layer, head }) => setTriggerValue("opened", [layer, head]);
+  memory.tellSeeThrough = (on) => setTriggerValue("seen", [on]); // for the page's address
   memory.ink = inkOf(root.querySelector(".scene"));
   tell(memory, data);
   if (memory.painter) show(memory, data);
@@ -73,6 +74,7 @@ async function show(memory, data) {
     if (!painter.gl.isContextLost()) load(painter, memory.images);
   }
   const chosenElsewhere = String(before?.chosen) !== String(data.chosen);
+  if (before?.seeThrough !== data.seeThrough) kept.seeThrough = data.seeThrough;
   memory.data = data;
   find(".spacing").value = kept.spacing;
   find(".see-through").checked = kept.seeThrough;

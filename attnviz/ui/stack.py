@@ -249,6 +249,11 @@ def picked_head(key: str) -> Head | None:
     return head
 
 
+def sees_through(key: str) -> bool:
+    """Whether one sees through low values in the stack with that key."""
+    return bool(st.session_state.get(f"{key}/see_through"))
+
+
 def pick_sheet(
     sheets: Sheets,
     *,
@@ -282,5 +287,11 @@ def pick_sheet(
             st.session_state[f"{key}/picked"] = head
             on_pick()
 
+    def look_through() -> None:
+        match st.session_state[key].get("seen"):
+            case [bool(on)]:
+                st.session_state[f"{key}/see_through"] = on
+
     data = sheets.data | {"alt": alt, "chosen": chosen and [*chosen], "query": query and [*query]}
-    _component(key=key, data=data, on_opened_change=relay)
+    data |= {"seeThrough": sees_through(key)}
+    _component(key=key, data=data, on_opened_change=relay, on_seen_change=look_through)

@@ -96,6 +96,7 @@ function listen(memory, scene, find) {
   find(".see-through").onchange = ({ target }) => {
     find(".mixed").hidden = !target.checked;
     look(memory, { seeThrough: target.checked });
+    memory.tellSeeThrough(target.checked);
   };
   find(".open").onclick = () => memory.send(memory.cursor);
 

@@ -61,6 +61,9 @@ if st.toggle("Stack", value=True):
         seen, of, look, look.shared_scale(of), chosen if None not in chosen else None, ground
     )
 with st.container(key="log"):
-    said = {name: st.session_state.get(name) for name in ("runs", "method", "layer", "head")}
+    said = {
+        name: st.session_state.get(name)
+        for name in ("runs", "method", "layer", "head", "stack/see_through")
+    }
     st.text("page " + json.dumps(said))
 st.html("<div style='height: 1500px'></div>")

@@ -501,6 +501,8 @@ def test_buttons_spacing_and_seeing_through_change_the_picture(visit):
     page.get_by_label("See through low values").check()
     expect(page.locator(".mixed")).to_be_visible()
     seen.append(pixels(page))
+    expect(page.locator(".st-key-log")).to_contain_text('"stack/see_through": true')
+    expect(page.get_by_label("See through low values")).to_be_checked()
     page.get_by_role("button", name="From the front").click()
     page.get_by_label("Spacing").fill("1.5")
     seen.append(pixels(page))
