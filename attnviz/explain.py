@@ -174,8 +174,8 @@ def explain(
     elif chosen.needs_gradient and record.gradient_is_zero:
         notes.append("the gradient is zero: nothing that this model attends to changes the target")
     if not geometry.keys.to_grid(values).any():
-        held = ": tokens without a place have it all" if values.any() else ", so nothing stands out"
-        notes.append(f"{unit} is zero everywhere{held}")
+        held = "on every patch: other tokens have it all" if values.any() else "everywhere"
+        notes.append(f"{unit} is zero {held}, so nothing stands out")
     cell = None if isinstance(query, str) or not chosen.asks else geometry.key_of(query)
     grid = geometry.keys.grid
     on_grid = rearrange(geometry.keys.to_grid(values), "... row col -> row col ...")

@@ -179,3 +179,9 @@ def test_the_design_page_has_the_order_that_imports_are_checked_by():
 def test_no_page_holds_the_marks_of_a_merge(path: Path) -> None:
     marks = ("<<<<<<< ", ">>>>>>> ")
     assert not [line for line in path.read_text("utf-8").splitlines() if line.startswith(marks)]
+
+
+def test_no_picture_goes_through_streamlit_s_own_way():
+    """It asks the server for a file that may be gone, and keeps texts of pictures past the visit."""
+    for file in (ROOT / "attnviz" / "ui").glob("*.py"):
+        assert not re.search(r"(?<!Image)\.image\(", file.read_text("utf-8")), file.name

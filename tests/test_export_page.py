@@ -61,7 +61,7 @@ def shown(monkeypatch):
     """The previews, the newest last."""
     previews = []
     monkeypatch.setattr(
-        "attnviz.ui.export_panel.st.image",
+        "attnviz.ui.export_panel.show_picture",
         lambda uri, **_: previews.append(b64decode(uri.partition(",")[2])),
     )
     return previews

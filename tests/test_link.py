@@ -59,9 +59,10 @@ def go_back(at, **params):
         return calm(at.run())
 
 
-def own(data):
-    """What the address calls a picture of the visitor's: by its content."""
-    return f"own-{sha256(data).hexdigest()[:8]}"
+def own(at, data):
+    """What the address calls a picture of the visitor's: by its content and the visit's secret."""
+    known = at.session_state["own_secret"] + sha256(data).hexdigest()
+    return f"own-{sha256(known.encode()).hexdigest()[:8]}"
 
 
 def said(at):
@@ -240,6 +241,45 @@ def test_the_address_follows_the_last_run_even_where_one_before_it_was_cut_off()
     assert said_again == [{"view": "mask"}]
 
 
+@pytest.mark.parametrize(
+    ("link", "key", "value"),
+    [
+        ({"compare": "query", "with_query": "1-2"}, "compare", "model"),
+        (
+            {"shown": "alike", "with_picture": "coffee", "with_query": "1-0"},
+            "compare_picture",
+            "sample/rocket",
+        ),
+    ],
+)
+def test_a_second_query_that_is_meant_no_more_is_said_at_no_time(link, key, value):
+    at = follow(view="compare", **link)
+    assert said(at) == {"view": "compare", **link}
+    at.session_state[key] = value
+    said_then, kind = [], type(st.query_params)
+    real = kind.from_dict
+
+    def from_dict(self, params):
+        said_then.append(dict(params))
+        real(self, params)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "from_dict", from_dict)
+        calm(at.run())
+    assert len(said_then) == 1 and "with_query" not in said_then[0]
+
+
+def test_own_pictures_are_called_otherwise_in_every_visit():
+    """Who gets a link learns nothing of the picture, and no earlier address names another one."""
+    names = set()
+    for _ in range(2):
+        at = follow()
+        upload(at, "mine.png", png((96, 64)))
+        names.add(said(at)["picture"])
+    assert len(names) == 2
+    assert not any(sha256(png((96, 64))).hexdigest().startswith(each[4:]) for each in names)
+
+
 def test_a_method_that_one_model_lacks_is_back_with_the_next():
     at = follow(view="methods", methods="attention,similarity")
     with pytest.MonkeyPatch.context() as patch:
@@ -285,12 +325,13 @@ def test_a_link_draws_the_map_that_it_names():
         ({"dpi": "200"}, "`200` is no dpi"),
         ({"venue": "nature"}, "`nature` is no venue"),
         ({"file": ".png"}, "`.png` is no file"),
-        ({"numbers": "entropy,x"}, "`entropy,x` names 'x', which cannot be there"),
+        ({"numbers": "entropy,x"}, "`entropy,x` names 'x', which is none of them"),
         ({"layers": "2-0"}, "`2-0` is no layers"),
+        ({"methods": "x" * 3900}, f"names '{'x' * 40}…', which is none of them"),
         ({"test": "random"}, "`random` is no test"),
         ({"opacity": "nan"}, "`nan` is no opacity"),
         ({"random": "yes"}, "`yes` is no random"),
-        ({"methods": "rollout,x"}, "`rollout,x` names 'x', which cannot be there"),
+        ({"methods": "rollout,x"}, "`rollout,x` names 'x', which is none of them"),
         ({"with_picture": "../x"}, "`../x` is no with_picture"),
         ({"component": "3"}, "`3` is no component"),
         ({"query": "9-9"}, "there is no patch in row 9, column 9 of 2 × 3"),
@@ -412,7 +453,7 @@ def test_a_second_query_is_of_the_view_that_the_link_leads_to():
     at = follow()
     for name, size in (("tall.png", (16, 96)), ("wide.png", (96, 16))):
         upload(at, name, png(size))
-    tall, wide = (f"own-{held.digest[:8]}" for held in at.session_state.tray)
+    tall, wide = (own(at, png(size)) for size in ((16, 96), (96, 16)))
     alike = {"view": "compare", "shown": "alike", "picture": wide, "with_picture": tall}
     go_back(at, **alike, with_query="5-0")
     assert said(at) == {**alike, "with_query": "5-0"} and not at.info
@@ -453,16 +494,16 @@ def test_a_long_value_is_read_whole():
 def test_an_upload_is_own_in_the_address():
     at = follow()
     upload(at, "mine.png", png((96, 64)))
-    assert said(at) == {"picture": own(png((96, 64)))}
+    assert said(at) == {"picture": own(at, png((96, 64)))}
     calm(widget(at, "Sample").set_value("coffee").run())
     assert said(at) == {"picture": "coffee"}
 
 
-def test_one_s_own_pictures_come_back_by_their_numbers():
+def test_one_s_own_pictures_come_back_by_their_names():
     at = follow()
     for name, colour in (("one.png", "red"), ("two.png", "blue")):
         upload(at, name, png((96, 64), colour))
-    one, two = (own(png((96, 64), colour)) for colour in ("red", "blue"))
+    one, two = (own(at, png((96, 64), colour)) for colour in ("red", "blue"))
     assert said(at) == {"picture": two}
     go_back(at, picture=one)
     assert "`one.png`**, 96 × 64" in texts(at) and not at.info
@@ -481,7 +522,7 @@ def test_a_picture_that_no_link_can_carry_leaves_the_other_one_what_it_was():
 def test_a_patch_goes_on_asking_on_another_picture_and_the_page_says_so():
     at = follow(query="1-2")
     upload(at, "mine.png", png((96, 64)))
-    assert said(at) == {"picture": own(png((96, 64))), "query": "1-2"}
+    assert said(at) == {"picture": own(at, png((96, 64))), "query": "1-2"}
     assert picker(at, "patches")["chosen"] == [1, 2]
     assert "The patch in row 1, column 2 goes on asking, as on the last picture." in texts(at)
     calm(at.slider(key="alpha").set_value(0.25).run())
@@ -500,7 +541,7 @@ def test_what_the_tray_was_compared_with_is_in_the_address():
         upload(at, name, png((96, 64), colour))
     other = at.session_state.tray[0].digest
     calm(at.selectbox(key="compare_picture").set_value(f"own/{other}").run())
-    assert said(at)["with_picture"] == own(png((96, 64), "red"))
+    assert said(at)["with_picture"] == own(at, png((96, 64), "red"))
 
 
 def test_a_smaller_model_gone_back_to_lacks_no_layer_that_nobody_chose():

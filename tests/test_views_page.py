@@ -211,7 +211,7 @@ def test_patches_are_what_the_model_saw(page):
 def test_the_preview_is_the_file(page, monkeypatch):
     shown = []
     monkeypatch.setattr(
-        "attnviz.ui.export_panel.st.image",
+        "attnviz.ui.export_panel.show_picture",
         lambda uri, **_: shown.append(b64decode(uri.partition(",")[2])),
     )
     open_view(page, "export")
@@ -227,7 +227,7 @@ def test_the_preview_is_the_file(page, monkeypatch):
 def test_every_kind_of_figure_is_previewed_as_its_file(page, monkeypatch, kind):
     shown, offered = [], []
     monkeypatch.setattr(
-        "attnviz.ui.export_panel.st.image",
+        "attnviz.ui.export_panel.show_picture",
         lambda uri, **_: shown.append(b64decode(uri.partition(",")[2])),
     )
     monkeypatch.setattr(

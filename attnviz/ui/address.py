@@ -28,7 +28,15 @@ from attnviz.ui import (
 )
 from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder, checkpoints
 from attnviz.ui.figure_files import FORMATS
-from attnviz.ui.has_a_say import compares, compares_by, on_export, on_stack, on_trust, shows_alike
+from attnviz.ui.has_a_say import (
+    compares,
+    compares_by,
+    compares_pictures_on_screen,
+    on_export,
+    on_stack,
+    on_trust,
+    shows_alike,
+)
 from attnviz.ui.head_choice import ADDED
 from attnviz.ui.look_panel import ALPHA, SCALE_WORDS
 from attnviz.ui.method_panel import DIRECTIONS
@@ -182,7 +190,7 @@ SETTINGS: Mapping[str, Setting] = {
     "without_itself": Setting("without_itself", switch, False, bit),
     "figure": _choice("export_what", plate_panel.KINDS, "map", on_export),
     "compare": _choice("compare", KINDS, next(iter(KINDS)), compares),
-    "shown": _choice("compare_shown", compare_panel.SHOWN, "maps", compares_by("picture")),
+    "shown": _choice("compare_shown", compare_panel.SHOWN, "maps", compares_pictures_on_screen),
     "both": _choice("compare_scale", pair.SCALE_WORDS, "own", compares),
     "pairs": Setting("alike_pairs", count(alike_panel.MOST), alike_panel.FEW, counts=shows_alike),
     "asks": _choice("alike/asks", alike_panel.SIDES, "here", shows_alike),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from attnviz.ui.data_uri import data_uri
+from attnviz.ui.data_uri import data_uri, show_picture
 from attnviz.ui.observation import for_screen
 from attnviz.ui.state import Picture
 
@@ -25,6 +25,7 @@ def show_ahead(shown: Picture, share: float, *, below_widgets: bool) -> Iterator
             if below_widgets:
                 st.container(key="ahead_widgets").skeleton()
             left, _ = st.columns([share, 1 - share], gap="medium")
-            left.image(data_uri(for_screen(shown.image), quality=90), width="stretch", alt="")
+            with left:
+                show_picture(data_uri(for_screen(shown.image), quality=90), alt="")
     yield
     place.empty()  # a run that is cut off leaves it to the next one

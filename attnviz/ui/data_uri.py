@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -25,6 +26,14 @@ def as_text(data: bytes, kind: str) -> str:
     return f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-def show_drawn(image: Image.Image, *, alt: str) -> None:
-    """A picture with colours or lines on it, as wide as there is room."""
-    st.image(data_uri(image.convert("RGB"), **SHARP), width="stretch", alt=alt)
+def show_picture(uri: str, *, alt: str, width: int | None = None) -> None:
+    """A picture as text, so many pixels wide, or as wide as there is room.
+
+    Streamlit's own `st.image` would ask the server for a file that may be gone by then, and keep
+    the text of a hundred pictures for the whole process.
+    """
+    wide = "100%" if width is None else f"{width}px"
+    st.html(
+        f'<img class="picture" src="{uri}" alt="{escape(alt)}"'
+        f' style="display:block;width:{wide};max-width:100%;border-radius:0.5rem">'
+    )

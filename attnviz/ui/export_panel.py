@@ -10,7 +10,7 @@ from attnviz.bundle import bundle
 from attnviz.figure import Figure, kinds_of, latex, options_of, references, render, stem
 from attnviz.recipe import Recipe
 from attnviz.ui.code_panel import drawing_of, written_as
-from attnviz.ui.data_uri import as_text
+from attnviz.ui.data_uri import as_text, show_picture
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.one_map import MapAsked
 from attnviz.ui.set_panel import keep, offer_place
@@ -69,7 +69,8 @@ def show_figure(stage: Stage, figure: Figure, drawing: dict[str, Any]) -> dict[s
             )
     with stage.computing("Drawing the figure …"):
         preview = render(figure, ".png", **options)
-    st.image(as_text(preview, "PNG"), width=min(760, round(width * 5)), alt=figure.summary)
+    wide = min(760, round(width * 5))
+    show_picture(as_text(preview, "PNG"), width=wide, alt=figure.summary)
     numbers = ", NPZ holds its numbers" if "NPZ" in can else ""
     st.caption(f"This is the PNG itself. PDF and SVG show the same, letters as vectors{numbers}.")
     _offer(stage, figure, kind, preview, options)

@@ -41,10 +41,14 @@ def compares_by(kind: str) -> Callable[[], bool]:
     return lambda: compares() and _chosen("compare", next(iter(KINDS))) == kind
 
 
+def compares_pictures_on_screen() -> bool:
+    """Whether two pictures are seen beside each other, and not on a figure."""
+    return bool(_chosen("view", None) == "compare" and compares_by("picture")())
+
+
 def shows_alike() -> bool:
     """Whether patches of two pictures are shown that are alike."""
-    alike = _chosen("compare_shown", None) == "alike"
-    return bool(_chosen("view", None) == "compare" and compares_by("picture")() and alike)
+    return compares_pictures_on_screen() and bool(_chosen("compare_shown", None) == "alike")
 
 
 def second_query() -> str | None:

@@ -24,8 +24,9 @@ from attnviz.ui.address import (
 from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.by_hand import is_by_hand
 from attnviz.ui.has_a_say import second_query
+from attnviz.ui.kept_choice import away_of
 from attnviz.ui.linked import ask_as_linked, drop_what_lacks, wish
-from attnviz.ui.methods_offered import away_of
+from attnviz.ui.model_choice import forget_error
 from attnviz.ui.readers import one_of, two
 from attnviz.ui.same_cell import is_waiting
 from attnviz.ui.state import note, picture, plain, show_sample, verbatim
@@ -55,6 +56,7 @@ def follow() -> None:
         return
     state["link/followed"], state["link/notes"], state["link/written"] = True, [], False
     state["link/arrived"] = True
+    forget_error()
     given = {name: text[:LONGEST] for name, text in st.query_params.items()}
     if not given and not went:
         return
@@ -165,13 +167,19 @@ def write_ahead() -> None:
     """
     if st.session_state.get("link/written"):
         kept = st.query_params.to_dict()
-        forgotten = st.session_state.get(ASKED) is None and not is_waiting()
-        _say(
-            _chosen()
-            | {name: kept[name] for name in ("with_query", "target") if name in kept}
-            | ({"query": kept["query"]} if "query" in kept and not forgotten else {})
-            | _target()
-        )
+        _say(_chosen() | {name: kept[name] for name in _still_meant() if name in kept} | _target())
+
+
+def _still_meant() -> list[str]:
+    """What the address has that is known for sure only once the model has looked."""
+    of = {ASKED: "query", second_query(): "with_query"}
+    names = [of[key] for key in of if key is not None and _is_meant(key)]
+    return [*names, *(["target"] if _explains() else [])]
+
+
+def _is_meant(key: str) -> bool:
+    state = st.session_state
+    return state.get(key) is not None or is_waiting(key) or state.get(f"link/{key}") is not None
 
 
 def write(ground: Ground) -> None:
@@ -189,11 +197,16 @@ def write(ground: Ground) -> None:
 def _target() -> dict[str, str]:
     """What is explained, where a method is shown that explains something."""
     wanted: Wish | None = st.session_state.get("target/wish")
-    if not any(METHODS[name].needs_gradient for name in methods_shown()):
+    if not _explains():
         st.session_state.pop("link/target", None)  # of no use where the link led, nor later
     elif wanted is not None:
         return {"target": "-".join((wanted[0], _token(wanted[1])))}
     return {}
+
+
+def _explains() -> bool:
+    """Whether a method is shown that has a target."""
+    return any(METHODS[name].needs_gradient for name in methods_shown())
 
 
 def _chosen() -> dict[str, str]:
@@ -228,6 +241,7 @@ def _say(said: dict[str, str]) -> None:
     if said != shown and state.get("link/written"):
         state["link/notes"] = []
     # What a run that was cut off has said may reach the browser after it asked for this one.
-    if said != shown or said != state.get("link/said", said):
+    before = state.get("link/said", said)
+    state["link/said"] = said  # first: whatever it says after this may be cut off
+    if said != shown or said != before:
         st.query_params.from_dict(said)
-    state["link/said"] = said

@@ -49,7 +49,7 @@ def drop_what_lacks(record: AttentionRecord) -> None:
         if layer > last:
             note(f"there is no layer {layer}: this model has {_numbered('layer', last)}")
             by_hand.forget(key)
-    for name in asked_metrics():
+    for name in _asked_metrics():
         token = name.removeprefix("to_")
         if name not in METRICS and token not in record.layout.prefix:
             note(f"this model has no token {verbatim(token)}, of which a metric was named")
@@ -59,7 +59,7 @@ def drop_what_lacks(record: AttentionRecord) -> None:
             state[key] = usual
 
 
-def asked_metrics() -> list[str]:
+def _asked_metrics() -> list[str]:
     """Those that the plot or a figure of metrics was asked for."""
     state = st.session_state
     several: Sequence[str] = state.get("export_metrics") or ()

@@ -80,16 +80,17 @@ def looks_dark(values: Float[np.ndarray, "*maps value"], scale: Scale) -> Bool[n
 
 
 def offer_cut(
-    tiles: Float[np.ndarray, "tile row col"], scales: Sequence[Scale], look: Look, word: str
+    tiles: Float[np.ndarray, "tile row col"], shared: Scale | None, look: Look, word: str
 ) -> None:
-    """Where most of many maps look black: why that is, and a button; one scale is that of all."""
+    """Where most of many maps look black: why that is, and a button; `shared` is that of all."""
+    if look.clip is not None:
+        return
     flat = rearrange(tiles, "tile row col -> tile (row col)")
-    of = scales if len(scales) > 1 else [*scales] * len(flat)
-    dark = sum(bool(looks_dark(one, scale)) for one, scale in zip(flat, of, strict=True))
-    if look.clip is not None or 2 * dark <= len(flat):
+    dark = sum(bool(looks_dark(one, shared or choose_scale(one))) for one in flat)
+    if 2 * dark <= len(flat):
         return
     why = "a few patches hold so much that all others look alike"
-    if len(scales) == 1:
+    if shared:
         why = f"the values of a few heads reach {flat.max():.3g} and set the scale of all"
     st.caption(f":material/contrast: {dark} of the {len(flat)} {word} look black, because {why}.")
     st.button("Cut the scale at percentiles 1 and 99", key=f"cut_{word}", on_click=cut_scale)

@@ -8,7 +8,7 @@ from attnviz import colour, export
 from attnviz.errors import AttnVizError, BadOption
 from attnviz.explain import Explanation
 from attnviz.mass import MASS, MassMask, mass_mask
-from attnviz.ui.data_uri import show_drawn
+from attnviz.ui.data_uri import SHARP, data_uri, show_picture
 from attnviz.ui.figure_files import FORMATS, offer_file
 from attnviz.ui.stage import Stage
 
@@ -81,7 +81,7 @@ def _show_heads(stage: Stage, layer: int, mass: float) -> None:
 
 def _show_outline(heat: Explanation, mask: MassMask, title: str) -> None:
     alt = f"{title}: the patches that hold {mask.mass:.1%} of the map, outlined on the picture"
-    show_drawn(colour.outlined(heat, mask), alt=alt)
+    show_picture(data_uri(colour.outlined(heat, mask).convert("RGB"), **SHARP), alt=alt)
     count = int(mask.kept.sum())
     noun = "patch" if count == 1 else "patches"
     st.caption(f"**{title}**: {count} {noun}, {mask.area:.1%} of the area, hold {mask.mass:.1%}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import streamlit as st
 
@@ -26,20 +26,3 @@ def say_not_offered(record: AttentionRecord, among: Collection[str] = METHODS.ke
             names.setdefault(why, []).append(METHODS[name].label)
     for why, labels in names.items():
         st.caption(f":material/block: **Not of this model:** {', '.join(labels)}. {plain(why)}")
-
-
-def keep_offered(key: str, names: Sequence[str]) -> None:
-    """Before a widget for several is drawn: what it cannot show now goes until it can."""
-    state = st.session_state
-    chosen: Sequence[str] = state.get(key) or ()
-    away: Sequence[str] = state.get(away_of(key), ())
-    back = [name for name in away if name in names and name not in chosen]
-    gone = [name for name in chosen if name not in names]
-    if back or gone:
-        state[key] = [*(name for name in chosen if name in names), *back]
-        state[away_of(key)] = [*(name for name in away if name not in names), *gone]
-
-
-def away_of(key: str) -> str:
-    """Under which the session keeps what was chosen and cannot be shown now."""
-    return f"{key}/away"

@@ -13,8 +13,9 @@ from attnviz.ranks import agreement, ranked
 from attnviz.ui.code_panel import recipe_on, show_code
 from attnviz.ui.drawn_map import draw_map, sentence, show_colours, show_notes
 from attnviz.ui.go_to import go_to_method
+from attnviz.ui.kept_choice import keep_offered
 from attnviz.ui.method_panel import Ask
-from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
+from attnviz.ui.methods_offered import offered_methods, say_not_offered
 from attnviz.ui.one_map import MapAsked, aim
 from attnviz.ui.picker import picked_cell
 from attnviz.ui.sinks_panel import say_hidden

@@ -92,8 +92,9 @@ def go_back_to(choice: Choice) -> None:
 
 
 def forget_error() -> None:
-    """What was said of a model that could not be loaded goes with the next choice."""
+    """What was said of a model or a file of weights goes with the next choice."""
     st.session_state.model_error = None
+    st.session_state["checkpoint/lost"] = ""
 
 
 def _family(name: str) -> str:
@@ -152,42 +153,33 @@ def _take(name: str) -> None:
 
 def _choose_checkpoint() -> Checkpoint | None:
     """A file of weights out of the host's folder; nothing is shown where there is none."""
-    if (folder := checkpoint_folder()) is None:
+    folder = checkpoint_folder()
+    _say_lost(files := [] if folder is None else checkpoints(folder))
+    if said := st.session_state.get("checkpoint/lost"):
+        st.warning(said, icon=":material/sync_problem:")
+    if folder is None:
         return None
-    files = checkpoints(folder)
-    _say_lost(files)
-    chosen = st.selectbox(
+    return st.selectbox(
         "Weights from a file on the server",
         files,
         index=None,
         format_func=lambda file: file.name,
         key="checkpoint",
-        on_change=_by_hand,
+        on_change=forget_error,
         placeholder="its own",
         help="Safetensors files that the host of this page offers. They must be of the model that"
         " is chosen above.",
     )
-    if said := st.session_state.get("checkpoint/lost"):
-        st.warning(said, icon=":material/sync_problem:")
-    return chosen
 
 
 def _say_lost(files: Sequence[Checkpoint]) -> None:
     """A file that has changed since it was chosen is another, and one may be gone."""
     state = st.session_state
     chosen: Checkpoint | None = state.get("checkpoint")
-    if chosen in files:
+    if chosen is None or chosen in files:
         return
-    if chosen is not None:
-        anew = next((file for file in files if file.name == chosen.name), None)
-        became = "has changed" if anew else "is gone"
-        now = "it was read anew" if anew else "the model has its own weights again"
-        state.checkpoint = anew
-        state["checkpoint/lost"] = f"The file {verbatim(chosen.name)} {became}: {now}."
-    else:
-        state.checkpoint = None
-
-
-def _by_hand() -> None:
-    st.session_state["checkpoint/lost"] = ""
-    forget_error()
+    anew = next((file for file in files if file.name == chosen.name), None)
+    became = "has changed" if anew else "is gone"
+    now = "it was read anew" if anew else "the model has its own weights again"
+    state["checkpoint/lost"] = f"The file {verbatim(chosen.name)} {became}: {now}."
+    state.checkpoint = anew

@@ -89,8 +89,7 @@ def show_mosaic(
         gap=GAP,
         columns=laid.columns,
     )
-    own = [choose_scale(tile, clip=look.clip) for tile in tiles[there]]
-    offer_cut(tiles[there], [shared] if shared else own, look, "tiles")
+    offer_cut(tiles[there], shared, look, "tiles")
     empty = ~tiles_there(laid.tiles)
     rows, cols = tiles.shape[2:]
     with st.container(width=WIDTH):
@@ -117,6 +116,7 @@ def show_mosaic(
         if shared:
             show_bar(shared, look.colormap, unit=UNIT, values=tiles[there])
         else:
+            own = [choose_scale(tile, clip=look.clip) for tile in tiles[there]]
             show_own_bars(own, look.colormap, unit=UNIT, of="tile")
 
 

@@ -9,7 +9,7 @@ from attnviz.contract import Fit
 from attnviz.record import AttentionRecord
 from attnviz.tokens import Query
 from attnviz.ui.code_panel import recipe_on, show_code
-from attnviz.ui.data_uri import data_uri
+from attnviz.ui.data_uri import data_uri, show_picture
 from attnviz.ui.picker import pick_cell, picked_cell
 from attnviz.ui.stage import Stage
 
@@ -72,7 +72,8 @@ def _show_patch(record: AttentionRecord, query: Query) -> None:
     cut = Image.fromarray(record.view.pixels[top : top + high, left : left + wide])
     times = max(1, ENLARGED // max(cut.size))
     large = cut.resize((cut.width * times, cut.height * times), Image.Resampling.NEAREST)
-    st.image(data_uri(large, "PNG"), alt=f"The patch in row {row}, column {col}, enlarged")
+    alt = f"The patch in row {row}, column {col}, enlarged"
+    show_picture(data_uri(large, "PNG"), width=large.width, alt=alt)
     made = "one vector, the token"
     if record.features is not None:
         made = f"one vector of {record.features.shape[-1]:,} numbers, the token"

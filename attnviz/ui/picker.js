@@ -107,8 +107,9 @@ function show(data, root, memory, send) {
   root.querySelector(".picker").style.setProperty("--ratio", width / height);
   root.querySelector("svg").setAttribute("viewBox", `0 0 ${width} ${height}`);
   root.querySelector("img").alt = data.alt;
-  const keys = data.picks ? `Arrow keys move, Enter picks a ${data.word}` : "Arrow keys move";
-  surface.setAttribute("aria-label", `${data.alt}. ${keys}.`);
+  const reads = data.values ? ` Arrow keys read each ${data.word}'s value.` : "";
+  const keys = data.picks ? ` Arrow keys move, Enter picks a ${data.word}.` : reads;
+  surface.setAttribute("aria-label", `${data.alt}.${keys}`);
   surface.classList.toggle("picks", data.picks);
   for (const path of root.querySelectorAll("path")) path.setAttribute("d", gridPath(data));
   label(root.querySelector(".row-names"), "top", data.rowNames, data.ys, height);

@@ -16,9 +16,10 @@ from attnviz.plot_export import MetricPlot
 from attnviz.recipe import Recipe, row_of
 from attnviz.scale import Scale
 from attnviz.ui.code_panel import recipe_on
+from attnviz.ui.kept_choice import keep_offered
 from attnviz.ui.layers_panel import ask_for_film
 from attnviz.ui.look_panel import Look
-from attnviz.ui.methods_offered import keep_offered, offered_methods, say_not_offered
+from attnviz.ui.methods_offered import offered_methods, say_not_offered
 from attnviz.ui.pair import Pair, printed
 from attnviz.ui.stage import Stage
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+SHOWN = 40
+"""Letters of a name that is none."""
+
 
 def one_of(values: Collection[str]) -> Callable[[str], str]:
     """Reads one of these words; ValueError for any other."""
@@ -72,7 +75,8 @@ def several(read: Callable[[str], str]) -> Callable[[str], list[str]]:
                 read(name)
             except ValueError:
                 if text:
-                    raise ValueError(text, f"names {name!r}, which cannot be there") from None
+                    short = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+                    raise ValueError(text, f"names {short!r}, which is none of them") from None
         return names if text else []
 
     return read_all

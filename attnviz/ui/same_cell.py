@@ -25,9 +25,12 @@ def leave_picture() -> None:
             state[key] = None
 
 
-def is_waiting() -> bool:
-    """Whether a cell of the last picture will ask as soon as the new one has been seen."""
-    return st.session_state.get(_waiting(ASKED)) is not None
+def is_waiting(key: str) -> bool:
+    """Whether a cell of the last picture will ask as soon as the new one has been seen.
+
+    `key` is one of `ASKED` and `OTHERS`.
+    """
+    return st.session_state.get(_waiting(key)) is not None
 
 
 def arrive(ground: Ground) -> None:

@@ -55,7 +55,7 @@ def show_stack(
         show_bar(shared, look.colormap, unit=unit, values=tiles[there])
     else:
         show_own_bars(sheets.atlas.scales, look.colormap, unit=unit)
-    offer_cut(tiles[there], sheets.atlas.scales, look, "sheets")
+    offer_cut(tiles[there], shared, look, "sheets")
     if (by := sheets.atlas.pooled) > 1:
         st.caption(
             "All sheets together have more patches than a browser takes as one picture, so "

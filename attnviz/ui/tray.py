@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ THUMB = 96
 """Pixels of a thumbnail's longer side: twice what it takes on a page, for fine screens."""
 
 MARK = 8
-"""Letters of a picture's SHA-256 that tell it from all others of a visitor."""
+"""Letters that tell a picture from all others of a visitor."""
 
 LONGEST_NAME = 18
 """Letters of a name that stand on a button."""
@@ -83,8 +84,12 @@ def _too_many(kept: list[Held]) -> Iterator[Held]:
 
 
 def mark_of(digest: str) -> str:
-    """What a picture of the visitor's is called in the address: no other has the name, ever."""
-    return digest[:MARK]
+    """What a picture of the visitor's is called in the address, for as long as the visit lasts.
+
+    Without the visit's secret nobody learns from it which picture it is.
+    """
+    secret: str = st.session_state.setdefault("own_secret", secrets.token_hex(16))
+    return hashlib.sha256((secret + digest).encode("ascii")).hexdigest()[:MARK]
 
 
 def digest_of(mark: str) -> str | None:

@@ -46,7 +46,7 @@ def take(
     """Put those of the (file, name) that are new into the tray; the last that opens is shown.
 
     A run that is cut off in between has marked what it was done with: the next one does the rest.
-    `done` is called of each, before its file is given up.
+    `done` is called after each is kept, before its file is given up.
     """
     taken: set[str] = st.session_state.setdefault("taken", set())
     new = [(file, name) for file, name in files if file.file_id not in taken]

@@ -36,9 +36,9 @@ DRAWN = {
     "compare": ".st-key-compare-here .readout",
     "patches": ".st-key-seen-patches .readout",
     "numbers": ".js-plotly-plot .main-svg",
-    "mask": "[data-testid=stImage] img",
+    "mask": "img.picture",
     "trust": ".st-key-tested .readout",
-    "export": "[data-testid=stImage] img",
+    "export": "img.picture",
 }
 """View → what is there when it is drawn."""
 
