@@ -17,7 +17,7 @@ from attnviz.scale import numbers
 
 HEIGHT = 380
 """Pixels on screen, without the caption; the width is the page's."""
-LINE = 45
+LINE = 36
 """Characters in a line of the upright axis's title."""
 BAND = "rgba(119,119,119,0.3)"
 

@@ -72,6 +72,18 @@ def test_the_frames_are_the_layers_maps(page):
     assert plain("query: class token; model: ") in texts(page)
 
 
+def test_the_film_s_file_has_the_chosen_seconds(page, monkeypatch):
+    files = []
+    monkeypatch.setattr(
+        "attnviz.ui.layers_panel.offer_file", lambda label, make, name, mime: files.append(make)
+    )
+    open_view(page, "layers")
+    calm(page.number_input(key="film_seconds").set_value(0.3).run())
+    with Image.open(io.BytesIO(files[-1]())) as film:
+        assert film.format == "GIF" and film.info["duration"] == 300
+    calm(page.number_input(key="film_seconds").set_value(0.6).run())
+
+
 def test_scales_are_the_layers_own_or_one(page):
     open_view(page, "layers")
     calm(page.selectbox(key="head").set_value(1).run())

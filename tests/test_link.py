@@ -22,11 +22,12 @@ from page_visit import (
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
+import attnviz
 import models
 from attnviz.errors import Busy
 from attnviz.metrics import METRICS
 from attnviz.samples import SAMPLES
-from attnviz.ui import cache, checkpoints
+from attnviz.ui import by_hand, cache, checkpoints, go_to
 from attnviz.ui.address import SETTINGS
 from attnviz.ui.run import Run
 from attnviz.ui.settings import Settings
@@ -196,8 +197,8 @@ def test_a_file_of_weights_that_is_not_there_leaves_the_model_its_own(folder, na
 @pytest.mark.parametrize(
     ("becomes", "words"),
     [
-        ("another", "The file `mine/own.safetensors` has changed: it was read anew."),
-        ("gone", "The file `mine/own.safetensors` is gone: the model has its own weights again."),
+        ("another", "The file `mine/own.safetensors` has changed: the new one is chosen."),
+        ("gone", "The file `mine/own.safetensors` is gone: none is chosen."),
     ],
 )
 def test_a_file_of_weights_that_changes_under_an_open_page_is_said(folder, becomes, words):
@@ -464,6 +465,48 @@ def test_a_second_query_is_of_the_view_that_the_link_leads_to():
     at.session_state["compare"], at.session_state["compare_shown"] = "picture", "alike"
     calm(at.run())
     assert said(at).keys() == {"view", "shown", "with_picture"}
+
+
+def test_a_head_that_was_gone_back_from_is_opened_again_in_its_own_layer():
+    """What is forgotten is not taken for what was shown, were it the same."""
+    at = follow(view="heads")
+    for _ in range(3):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(go_to, "st", SimpleNamespace(session_state=at.session_state))
+            patch.setattr(by_hand, "st", SimpleNamespace(session_state=at.session_state))
+            go_to.go_to_head(1, 2)
+        calm(at.run())
+        assert said(at) == {"layer": "1", "head": "2"}
+        assert "layer 1 (of 3, counted from 0), head 2" in texts(at)
+        go_back(at, view="heads")
+        assert said(at) == {"view": "heads"}
+
+
+def test_a_method_is_opened_with_its_usual_options():
+    chosen = {"layer": "1", "head": "2", "direction": "to"}
+    at = follow(view="methods", residual="0.25", layers="1-2", fusion="max", **chosen)
+    for method, left in (("rollout", {"method": "rollout"} | chosen), ("attention", {})):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(go_to, "st", SimpleNamespace(session_state=at.session_state))
+            patch.setattr(by_hand, "st", SimpleNamespace(session_state=at.session_state))
+            go_to.go_to_method(method)
+        calm(at.run())
+        assert said(at) == left
+        heat = attnviz.explain(record_on(at), method)
+        assert picker(at, "map")["values"] == [[f"{v:.3g}" for v in row] for row in heat.values]
+
+
+@pytest.mark.parametrize("view", ["layers", "heads", "map"])
+def test_a_target_is_kept_where_it_is_not_shown(view):
+    link = {"view": view} if view != "map" else {}
+    at = follow(**link, method="relevance", target="class-1")
+    assert said(at) == {**link, "method": "relevance", "target": "class-1"}
+
+
+def test_a_picture_compared_with_itself_is_said_to_be_another_one():
+    at = follow(view="compare", picture="coffee", with_picture="coffee")
+    assert any("cannot be compared with this" in info.value for info in at.info)
+    assert said(at)["with_picture"] != "coffee"
 
 
 def test_a_target_that_nothing_uses_is_not_kept_for_later():

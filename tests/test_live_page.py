@@ -1,5 +1,6 @@
 """What the page sends for its live map, and what it says of both directions."""
 
+import numpy as np
 import pytest
 from page_visit import calm, picker, record_on, stand_ins, texts, visit, widget
 
@@ -87,3 +88,22 @@ def test_who_looks_at_the_query_is_its_column(page):
     assert "**Attention** to the **class token**" in texts(page)
     assert "of the whole" not in texts(page)
     assert "Who looks at the patch" in picker(page, "live")["words"]["now"]
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_live_map_has_the_page_s_scale_and_clip(page, clip):
+    calm(page.toggle(key="clip").set_value(clip).run())
+    for name in ("own", "zero", "shared"):
+        calm(page.radio(key="scale").set_value(name).run())
+        scale = picker(page, "live")["scale"]
+        assert scale["clip"] == (99.0 if clip else None) and scale["fromZero"] == (name == "zero")
+        heads = [layer.probs()[:, 0, 1:].numpy() for layer in record_on(page).layers]
+        ends = np.percentile(heads, [1, 99] if clip else [0, 100])
+        assert scale["fixed"] == (pytest.approx([*ends]) if name == "shared" else None)
+
+
+def test_a_live_map_says_the_unit_of_the_pinned_one(page):
+    for direction, unit in (("from", ""), ("to", " given to the query")):
+        calm(page.segmented_control(key="direction").set_value(direction).run())
+        words = picker(page, "live")["words"]["now"]
+        assert f"{{range}} attention weight{unit}. Colours" in words

@@ -290,6 +290,14 @@ def test_tiles_of_their_own_scales_that_look_black_say_so_as_sheets_do(page, mon
         assert page.button(key=f"cut_{word}")
 
 
+def test_a_scale_that_is_cut_ends_at_the_map_s_own_percentiles(page):
+    calm(page.toggle(key="clip").set_value(True).run())
+    values = attnviz.explain(record_on(page)).values
+    bar = next(element.value for element in page.html if "Colour bar" in element.value)
+    ends = [float(each.lstrip("≤≥ ")) for each in re.findall(r"<span>(.*?)</span>", bar)]
+    assert [ends[0], ends[-1]] == pytest.approx([*np.percentile(values, [1, 99])], rel=5e-3)
+
+
 def test_from_zero_starts_at_zero(page):
     calm(page.radio(key="scale").set_value("zero").run())
     bar = next(element.value for element in page.html if "Colour bar" in element.value)

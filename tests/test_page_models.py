@@ -296,4 +296,9 @@ def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     calm(page.slider(key="layer").set_value(0).run())
     again = page.selectbox(key="checkpoint").value
     assert again != good and again.name == good.name and record_on(page).weights != own
-    assert "has changed: it was read anew" in page.warning[0].value
+    assert "has changed: the new one is chosen" in page.warning[0].value
+    good_again.write_bytes(good_again.read_bytes()[:1000])
+    calm(page.slider(key="layer").set_value(1).run())
+    assert "could not be loaded since its file has changed" in page.error[0].value
+    assert not page.warning and page.selectbox(key="checkpoint").value is None
+    assert record_on(page).weights == own

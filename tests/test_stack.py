@@ -6,6 +6,7 @@ That it works in a real browser is shown by `browser/test_stack_browser.py`.
 import base64
 import io
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -199,6 +200,11 @@ def test_the_scale_is_said_in_numbers(page):
         return next(part.proto.body for part in page.get("html") if "Colour bar" in part.proto.body)
 
     assert "attention weight; each sheet has its own scale" in bar()
+    first, last = (
+        re.search(rf"<span>{word}: (.*?)<", bar())[1] for word in ("first colour", "last")
+    )
+    lows, highs = ([float(end) for end in ends.split(" to ")] for ends in (first, last))
+    assert lows[0] <= lows[-1] < highs[0] <= highs[-1]
     page.toggle[0].set_value(True).run()
     assert "attention weight from 0.01" in bar() and "of all heads" in bar()
 

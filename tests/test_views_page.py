@@ -27,7 +27,9 @@ from scipy.stats import spearmanr
 
 import attnviz
 import models
+from attnviz import plot_export
 from attnviz.errors import BadOption
+from attnviz.mass import MASS
 from attnviz.methods import METHODS
 from attnviz.metrics import METRICS
 from attnviz.ui import cache, go_to, heads_panel, mask_panel, methods_panel, trust_panel
@@ -152,7 +154,6 @@ def test_a_sorted_tile_opens_its_own_head(page, monkeypatch):
     monkeypatch.setattr(mosaic_panel, "picked_cell", lambda key: (0, 0))
     opened = []
     monkeypatch.setattr(mosaic_panel, "go_to_head", lambda *cell: opened.append(cell))
-    monkeypatch.setattr(mosaic_panel.st, "toast", lambda *_, **__: None)
     monkeypatch.setattr(mosaic_panel, "reveal_map", lambda: None)
     mosaic_panel._open_picked(laid.heads, laid.columns)
     assert opened == [np.unravel_index(numbers.argmin(), (3, 3))]
@@ -206,6 +207,38 @@ def test_patches_are_what_the_model_saw(page):
     assert list(layers["heads"]) == [3, 3, 3]
     assert set(layers["grid that asks"]) == {"2 × 3"}
     assert "16 × 16 pixels of 3 colours each, 768 numbers" in texts(page)
+
+
+def test_the_enlarged_patch_is_the_one_that_was_picked(page):
+    open_view(page, "patches")
+    calm(widget(page, "Row").set_value(1).run())
+    calm(widget(page, "Column").set_value(2).run())
+    (drawn,) = (each.value for each in page.html if 'class="picture"' in each.value)
+    assert 'alt="The patch in row 1, column 2, enlarged"' in drawn
+    data = re.search('base64,([^"]+)', drawn)[1]
+    large = np.asarray(Image.open(BytesIO(b64decode(data))))
+    patch = record_on(page).view.pixels[16:32, 32:48]
+    times = len(large) // 16
+    np.testing.assert_array_equal(large, patch.repeat(times, 0).repeat(times, 1))
+
+
+@pytest.mark.parametrize("name", ["entropy", "distance"])
+def test_the_plot_of_a_metric_and_its_file_are_of_that_metric(page, monkeypatch, name):
+    files = {}
+    monkeypatch.setattr(
+        heads_panel, "offer_file", lambda label, make, name, mime: files.update({name: make})
+    )
+    open_view(page, "numbers")
+    calm(page.selectbox(key="metric").set_value(name).run())
+    metrics = attnviz.head_metrics(record_on(page)).named("Cat")
+    (chart,) = page.get("plotly_chart")
+    # The dots are its first trace; a metric may have a line that says what a value means.
+    shown = json.loads(chart.proto.spec)["data"][0]["y"]
+    if isinstance(shown, dict):
+        shown = np.frombuffer(b64decode(shown["bdata"]), shown["dtype"])
+    assert sorted(shown) == pytest.approx(sorted(metrics[name].ravel()))
+    file = [each for each in files if each.endswith(".png")][-1]  # one at first, of another metric
+    assert name in file and files[file]() == plot_export.render_depth(metrics, name, ".png")
 
 
 def test_the_preview_is_the_file(page, monkeypatch):
@@ -297,6 +330,13 @@ def test_the_mask_has_the_heads_of_the_last_layer_that_the_map_goes_through(page
     calm(page.slider(key="span").set_value((0, 1)).run())
     assert "Each head of layer 1 (of 3" in texts(page)
     assert heads_outlined(page) == [0, 1, 2]
+
+
+def test_a_head_s_outline_is_of_the_layer_that_is_named(page):
+    open_view(page, "mask")
+    mask = attnviz.mass_mask(attnviz.explain(record_on(page), layer=2, head=1).values, MASS)
+    (said,) = (each.value for each in page.caption if each.value.startswith("**Head 1**"))
+    assert f"{int(mask.kept.sum())} patch" in said and f"hold {mask.mass:.1%}" in said
 
 
 def test_a_map_in_colours_has_no_outline_and_no_code_that_would_be_refused(page):

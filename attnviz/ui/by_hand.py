@@ -60,8 +60,10 @@ def choose(key: str, value: object) -> None:
 
 
 def forget(key: str) -> None:
-    """Let the default be shown next."""
-    st.session_state[f"{key}/given"] = _Shown(st.session_state.get(key), None)
+    """Let the default be shown next, unless something is chosen until then, be it the same."""
+    if key in st.session_state:
+        del st.session_state[key]
+    st.session_state[f"{key}/given"] = _Shown(None, None)
     st.session_state[f"{key}/hand"] = None
 
 

@@ -129,6 +129,11 @@ def _offer(
     if pressed:
         keep(stage, figure, options)
     with st.expander("LaTeX", icon=":material/functions:"):
+        if options["caption"]:
+            st.caption(
+                "The file prints this caption too: switch off *Caption in the file* above, and it"
+                " stands in your paper once."
+            )
         st.code(latex(figure, f"{name}.pdf", **options), language="latex", wrap_lines=True)
         if entries := references(figure).strip():
             st.code(entries, language="latex", wrap_lines=True)

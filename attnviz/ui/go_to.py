@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord
+from attnviz.ui import by_hand
+from attnviz.ui.head_choice import ADDED
 
 
 def chosen_head(record: AttentionRecord) -> tuple[int, int] | None:
@@ -21,8 +24,29 @@ def chosen_head(record: AttentionRecord) -> tuple[int, int] | None:
 
 
 def go_to_method(method: str) -> None:
-    """Show one method's map, in its own view."""
-    st.session_state.view, st.session_state.method = "map", method
+    """Show one method's map with its usual options, in its own view: that is what was picked."""
+    state = st.session_state
+    for name, option in METHODS[method].options.items():
+        if name in ("layer", "pool"):
+            by_hand.forget(name)
+        elif name in ("first_layer", "last_layer"):
+            by_hand.forget("span")
+        elif name in _USUAL:
+            key, usual = _USUAL[name]
+            state[key] = usual
+        elif name != "head_fusion":
+            state[name] = option.default
+    if method == "attention":
+        state.head = METHODS[method].options["head_fusion"].default
+    state.view, state.method = "map", method
+
+
+_USUAL = {
+    "head": ("one_head", ADDED),
+    "head_fusion": ("fusion", METHODS["rollout"].options["head_fusion"].default),
+    "component": ("component", "all"),
+}
+"""Option → its widget's key and what that shows at first, where they are called otherwise."""
 
 
 def go_to_head(layer: int, head: int) -> None:

@@ -55,7 +55,8 @@ def follow() -> None:
     if state.get("link/followed") and not went:
         return
     state["link/followed"], state["link/notes"], state["link/written"] = True, [], False
-    state["link/arrived"] = True
+    state["link/arrived"] = state["link/fresh"] = True
+    state.pop("link/said", None)
     forget_error()
     given = {name: text[:LONGEST] for name, text in st.query_params.items()}
     if not given and not went:
@@ -150,14 +151,8 @@ def _said_gone(gone: Mapping[str, str]) -> str:
     words = {"picture": "its picture", "with_picture": "the picture that it compares with"}
     which = " and ".join(f"{words[name]} ({verbatim(own)})" for name, own in gone.items())
     if len(gone) > 1:
-        return (
-            f"{which} were somebody's own and are not here any more (if they were yours, drop them"
-            " in again), so others are shown"
-        )
-    return (
-        f"{which} was somebody's own and is not here any more (if it was yours, drop it in again),"
-        " so another is shown"
-    )
+        return f"{which} were somebody's own, which no link can carry, so others are shown"
+    return f"{which} was somebody's own, which no link can carry, so another is shown"
 
 
 def write_ahead() -> None:
@@ -191,14 +186,15 @@ def write(ground: Ground) -> None:
     if other is not None and (kept := other.query) != other.usual:
         said["with_query"] = _token(kept)
     _say(said | _target())
-    st.session_state["link/written"] = True
+    st.session_state["link/written"], st.session_state["link/fresh"] = True, False
 
 
 def _target() -> dict[str, str]:
     """What is explained, where a method is shown that explains something."""
-    wanted: Wish | None = st.session_state.get("target/wish")
+    state = st.session_state
+    wanted: Wish | None = state.get("link/target") or state.get("target/wish")
     if not _explains():
-        st.session_state.pop("link/target", None)  # of no use where the link led, nor later
+        state.pop("link/target", None)  # of no use where the link led, nor later
     elif wanted is not None:
         return {"target": "-".join((wanted[0], _token(wanted[1])))}
     return {}

@@ -179,7 +179,6 @@ def _say_lost(files: Sequence[Checkpoint]) -> None:
     if chosen is None or chosen in files:
         return
     anew = next((file for file in files if file.name == chosen.name), None)
-    became = "has changed" if anew else "is gone"
-    now = "it was read anew" if anew else "the model has its own weights again"
-    state["checkpoint/lost"] = f"The file {verbatim(chosen.name)} {became}: {now}."
+    became = "has changed: the new one is chosen" if anew else "is gone: none is chosen"
+    state["checkpoint/lost"] = f"The file {verbatim(chosen.name)} {became}."
     state.checkpoint = anew

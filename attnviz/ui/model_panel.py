@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator as Place
 
@@ -78,6 +80,11 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."
     if isinstance(error, UnsupportedModel):
         said = f"{wanted.label} cannot be drawn, and the page stays with {kept.words}."
+    elif wanted.checkpoint and kept.checkpoint and wanted.checkpoint.name == kept.checkpoint.name:
+        # The file that was loaded is no more.
+        kept = replace(kept, checkpoint=None)
+        said = f"{wanted.words} could not be loaded since its file has changed."
+        st.session_state["checkpoint/lost"] = ""
     elif wanted.checkpoint is not None:
         said = f"{wanted.words} could not be loaded, and the page stays with {kept.words}."
     elif kept.name == wanted.name and kept.random and not wanted.random:

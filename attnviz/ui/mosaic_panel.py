@@ -205,4 +205,3 @@ def _open_picked(heads: Sequence[tuple[int, int]], columns: int) -> None:
         layer, head = heads[cell[0] * columns + cell[1]]
         go_to_head(layer, head)
         reveal_map()
-        st.toast(f"Layer {layer}, head {head} is shown.", icon=":material/arrow_upward:")

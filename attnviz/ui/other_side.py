@@ -18,7 +18,7 @@ from attnviz.ui.offered import is_offered, offered
 from attnviz.ui.resolutions import sides_of
 from attnviz.ui.run import Run
 from attnviz.ui.stage import Stage
-from attnviz.ui.state import Picture, sample_picture
+from attnviz.ui.state import Picture, note, sample_picture
 from attnviz.ui.tray import tray
 
 OPENED = "compare/picture"
@@ -205,8 +205,11 @@ _CHOOSE: dict[str, Callable[[Stage], Other]] = {
 
 
 def _choose(key: str, label: str, offered: dict[str, str], help: str | None = None) -> str:
-    if st.session_state.get(key) not in offered:
-        st.session_state[key] = next(iter(offered))
+    state = st.session_state
+    if (wanted := state.get(key)) not in offered:
+        if wanted is not None and state.get("link/fresh"):
+            note("what it compares with cannot be compared with this, so another is shown")
+        state[key] = next(iter(offered))
     chosen: str = st.selectbox(
         label,
         offered,

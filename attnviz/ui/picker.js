@@ -121,6 +121,8 @@ function show(data, root, memory, send) {
   if (data.reveal && data.reveal !== memory.revealed) {
     memory.revealed = data.reveal;
     surface.scrollIntoView({ block: "nearest" }); // not at all where it is in view already
+    // What was focused is gone with its view: the keyboard goes on here.
+    if (document.activeElement === document.body) surface.focus({ preventScroll: true });
   }
 }
 

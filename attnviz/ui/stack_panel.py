@@ -110,4 +110,3 @@ def _open_picked() -> None:
         layer, number = head
         go_to_head(layer, number)
         reveal_map()
-        st.toast(f"Layer {layer}, head {number} is shown.", icon=":material/arrow_upward:")

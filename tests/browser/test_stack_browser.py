@@ -510,6 +510,18 @@ def test_buttons_spacing_and_seeing_through_change_the_picture(visit):
         assert different(before, after) > 0.02
 
 
+def test_heads_are_named_from_left_to_right_as_their_sheets_lie(visit):
+    page = visit()
+    page.get_by_role("button", name="From the front").click()
+    pixels(page)
+    places = page.locator(".labels span").evaluate_all(
+        """spans => spans.filter(each => each.style.visibility !== "hidden")
+          .map(each => [each.textContent, each.getBoundingClientRect().left])"""
+    )
+    heads = [name for name, _ in sorted(places, key=lambda place: place[1]) if name[0] == "H"]
+    assert heads == [f"H{number}" for number in range(4)]
+
+
 def test_from_above_no_layer_is_named_but_the_one_on_top(visit):
     page = visit(maps="many")
     named = """spans => spans.filter(each => each.style.visibility !== "hidden")
