@@ -35,5 +35,5 @@ def show_picture(uri: str, *, alt: str, width: int | None = None) -> None:
     wide = "100%" if width is None else f"{width}px"
     st.html(
         f'<img class="picture" src="{uri}" alt="{escape(alt)}"'
-        f' style="display:block;width:{wide};max-width:100%;border-radius:0.5rem">'
+        f' style="display:block;width:{wide};max-width:100%">'
     )
