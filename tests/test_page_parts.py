@@ -15,7 +15,7 @@ from attnviz.film_export import FILM_KINDS
 from attnviz.plot_export import DEPTH_KINDS
 from attnviz.scale import Scale
 from attnviz.tokens import TokenLayout
-from attnviz.ui.asked import OTHERS, Ground
+from attnviz.ui.asked import ASKED, OTHERS, Ground
 from attnviz.ui.cache import Observations
 from attnviz.ui.drawn_map import sentence
 from attnviz.ui.figure_files import FILM_FORMATS, FORMATS
@@ -110,10 +110,10 @@ def test_on_another_picture_the_same_row_and_column_ask():
     arrive(WHOLE)
     WHOLE.ask((2, 3))
     leave_picture()
-    assert WHOLE.query == "cls" and is_waiting()
+    assert WHOLE.query == "cls" and is_waiting(ASKED)
     leave_picture()  # a second one, before the first has been seen
     arrive(FINE)
-    assert FINE.query == (2, 3) and not is_waiting()
+    assert FINE.query == (2, 3) and not is_waiting(ASKED)
     FINE.ask((11, 4))
     leave_picture()
     arrive(WHOLE)  # which has 4 rows
@@ -141,7 +141,7 @@ def test_what_is_picked_before_another_picture_was_seen_asks():
     leave_picture()
     WHOLE.ask("cls")  # on the page that still stands
     arrive(WHOLE)
-    assert WHOLE.query == "cls" and not is_waiting()
+    assert WHOLE.query == "cls" and not is_waiting(ASKED)
 
 
 def test_on_another_picture_a_name_goes_on_asking():

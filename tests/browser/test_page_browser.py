@@ -97,8 +97,8 @@ def test_patches_and_heads_are_picked_on_all_three_pictures(visit):
     click_cell(page, "mosaic", (4, 5), (12, 6))
     expect(page.get_by_text("layer 4 (of 12, counted from 0), head 5")).to_be_visible()
     expect(page.locator(".st-key-layer").get_by_role("slider")).to_have_value("4")
-    expect(page.get_by_text("Layer 4, head 5 is shown.")).to_be_visible()
     expect(surface(page, "map")).to_be_in_viewport(ratio=0.9)
+    expect(surface(page, "map")).to_be_focused()
     page.get_by_role("radio", name="class token").click()
     heading(page, "What the class token attends to")
     row = page.get_by_role("spinbutton", name="Row")
@@ -334,9 +334,9 @@ def test_a_phone_has_it_all_in_one_column(visit):
     for key, last in (("view", "Export"), ("method", "Feature PCA")):
         row = page.locator(f".st-key-{key}").get_by_role("radiogroup")
         assert box(row)[3] < 48
+        expect(row.locator("[data-selected]")).to_be_in_viewport(ratio=1)
         row.evaluate("e => e.scrollLeft = e.scrollWidth")
         expect(row.get_by_role("radio", name=last, exact=True)).to_be_in_viewport(ratio=1)
-        expect(row.locator("[data-selected]")).to_be_in_viewport(ratio=1)  # it stays at the edge
     place = on_screen(page, "patches", (10, 17), (30, 45))
     expect(right).not_to_be_in_viewport()
     page.touchscreen.tap(*place)
@@ -356,6 +356,15 @@ def test_a_phone_has_it_all_in_one_column(visit):
     page.get_by_role("option", name="Cup of espresso", exact=True).tap()
     caption(page, "600 × 400 pixels")
     settle(page)
+
+
+def test_on_a_phone_the_row_of_views_begins_where_the_chosen_one_is(visit):
+    page = visit(query="?model=digits&picture=digit-3&view=export", ready="img.picture", **PHONE)
+    chosen = page.locator(".st-key-view [data-selected]")
+    expect(chosen).to_be_in_viewport(ratio=1)
+    assert "Export" in chosen.inner_text()
+    before = page.locator(".st-key-view").get_by_role("radio", name="Trust", exact=True)
+    assert box(before)[0] + box(before)[2] <= box(chosen)[0] + 1  # and it lies over no other
 
 
 @pytest.mark.long
