@@ -180,7 +180,7 @@ def measured(repeats: int) -> Iterator[Line]:
             "a fresh server's first visit, to the first picture: imports, weights, a pass",
             [visit(browser, address)[1]],
         )
-        visits = [visit(browser, address) for _ in range(4)]
+        visits = [visit(browser, address) for _ in range(8)]
         page = visits[-1][0]
         yield Line("a later visit, to the first picture", [took for _, took in visits], 3)
         yield Line("the pointer moves, to the live map", hover_patches(page, 4 * repeats), 0.032)
