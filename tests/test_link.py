@@ -484,8 +484,10 @@ def test_a_head_that_was_gone_back_from_is_opened_again_in_its_own_layer():
 
 def test_a_method_is_opened_with_its_usual_options():
     chosen = {"layer": "1", "head": "2", "direction": "to"}
-    at = follow(view="methods", residual="0.25", layers="1-2", fusion="max", **chosen)
-    for method, left in (("rollout", {"method": "rollout"} | chosen), ("attention", {})):
+    others = {"one_head": "1", "discard": "0.5", "fusion": "max"}
+    at = follow(view="methods", residual="0.25", layers="1-2", **others, **chosen)
+    kept = {"one_head": "1"}  # of another method
+    for method, left in (("rollout", {"method": "rollout"} | chosen | kept), ("attention", kept)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(go_to, "st", SimpleNamespace(session_state=at.session_state))
             patch.setattr(by_hand, "st", SimpleNamespace(session_state=at.session_state))

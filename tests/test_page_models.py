@@ -291,6 +291,12 @@ def test_a_file_on_the_server_is_offered_only_where_the_host_says_so(
     assert "stays with Handwritten digits with `good.safetensors`" in error.value
     assert "bad.safetensors is not a whole" in texts(page) and str(tmp_path) not in texts(page)
     assert page.selectbox(key="checkpoint").value == good
+    # Another model that the same file does not fit: it stays with what there was, the file too.
+    choose_model(page, SMALLER)
+    assert "could not be loaded, and the page stays with Handwritten digits with `good" in (
+        page.error[0].value
+    )
+    assert page.selectbox(key="checkpoint").value == good
     good_again = folder / "good.safetensors"
     os.utime(good_again, ns=(1, 1))  # a file that changed is another one, of the same name
     calm(page.slider(key="layer").set_value(0).run())

@@ -67,6 +67,11 @@ def forget(key: str) -> None:
     st.session_state[f"{key}/hand"] = None
 
 
+def is_settled(key: str) -> bool:
+    """Whether a widget of that key was given its value here."""
+    return f"{key}/given" in st.session_state
+
+
 def is_by_hand(key: str) -> bool:
     """Whether a visitor chose what the widget shows."""
     return st.session_state.get(f"{key}/hand") is not None

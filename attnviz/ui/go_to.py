@@ -7,7 +7,6 @@ import streamlit as st
 from attnviz.methods import METHODS
 from attnviz.record import AttentionRecord
 from attnviz.ui import by_hand
-from attnviz.ui.head_choice import ADDED
 
 
 def chosen_head(record: AttentionRecord) -> tuple[int, int] | None:
@@ -27,26 +26,21 @@ def go_to_method(method: str) -> None:
     """Show one method's map with its usual options, in its own view: that is what was picked."""
     state = st.session_state
     for name, option in METHODS[method].options.items():
-        if name in ("layer", "pool"):
-            by_hand.forget(name)
-        elif name in ("first_layer", "last_layer"):
-            by_hand.forget("span")
-        elif name in _USUAL:
-            key, usual = _USUAL[name]
-            state[key] = usual
-        elif name != "head_fusion":
-            state[name] = option.default
-    if method == "attention":
-        state.head = METHODS[method].options["head_fusion"].default
+        key = _own_key(method, name)
+        if by_hand.is_settled(key):
+            by_hand.forget(key)
+        elif key in state:
+            state[key] = "all" if key == "component" else option.default
     state.view, state.method = "map", method
 
 
-_USUAL = {
-    "head": ("one_head", ADDED),
-    "head_fusion": ("fusion", METHODS["rollout"].options["head_fusion"].default),
-    "component": ("component", "all"),
-}
-"""Option → its widget's key and what that shows at first, where they are called otherwise."""
+def _own_key(method: str, option: str) -> str:
+    """Under which the session keeps what an option's widget shows, where that is another word."""
+    if option in ("first_layer", "last_layer"):
+        return "span"
+    if method == "attention":  # one widget for one head and for all
+        return "head" if option == "head_fusion" else option
+    return {"head_fusion": "fusion", "head": "one_head"}.get(option, option)
 
 
 def go_to_head(layer: int, head: int) -> None:

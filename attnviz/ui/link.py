@@ -92,6 +92,8 @@ def _set(setting: Setting, value: Any) -> None:
         st.session_state[setting.key] = value
     elif setting.default is None:
         st.session_state.pop(setting.key, None)
+    elif by_hand.is_settled(setting.key):
+        by_hand.forget(setting.key)
     elif setting.key in st.session_state:
         st.session_state[setting.key] = setting.default
 
@@ -231,6 +233,10 @@ def _token(query: Any) -> str:
     return two(query) if isinstance(query, tuple) else str(query)
 
 
+_NONE = {"": ""}
+"""No address."""
+
+
 def _say(said: dict[str, str]) -> None:
     """What could not be done of a link is said until something else is chosen."""
     state, shown = st.session_state, st.query_params.to_dict()
@@ -238,6 +244,7 @@ def _say(said: dict[str, str]) -> None:
         state["link/notes"] = []
     # What a run that was cut off has said may reach the browser after it asked for this one.
     before = state.get("link/said", said)
-    state["link/said"] = said  # first: whatever it says after this may be cut off
+    state["link/said"] = _NONE  # until it has been said: a run may be cut off in between
     if said != shown or said != before:
         st.query_params.from_dict(said)
+    state["link/said"] = said

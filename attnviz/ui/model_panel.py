@@ -12,7 +12,7 @@ from attnviz.contract import Fit
 from attnviz.errors import AttnVizError, UnsupportedModel
 from attnviz.ui import cache
 from attnviz.ui.by_hand import settle
-from attnviz.ui.checkpoints import checkpoint_folder
+from attnviz.ui.checkpoints import Checkpoint, checkpoint_folder
 from attnviz.ui.model_choice import Choice, choose, go_back_to
 from attnviz.ui.offered import offered
 from attnviz.ui.resolutions import sides_of
@@ -80,7 +80,7 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     said = f"{wanted.label} could not be loaded, and the page stays with {kept.words}."
     if isinstance(error, UnsupportedModel):
         said = f"{wanted.label} cannot be drawn, and the page stays with {kept.words}."
-    elif wanted.checkpoint and kept.checkpoint and wanted.checkpoint.name == kept.checkpoint.name:
+    elif _has_changed(wanted.checkpoint, kept.checkpoint):
         # The file that was loaded is no more.
         kept = replace(kept, checkpoint=None)
         said = f"{wanted.words} could not be loaded since its file has changed."
@@ -99,6 +99,11 @@ def _stay(wanted: Choice, error: AttnVizError) -> None:
     st.session_state.model_why = getattr(error, "reason", str(error))
     st.session_state.model_stays = kept
     st.rerun()
+
+
+def _has_changed(wanted: Checkpoint | None, kept: Checkpoint | None) -> bool:
+    """Whether both are the file of one name, as it is now and as it was."""
+    return bool(wanted and kept and wanted != kept and wanted.name == kept.name)
 
 
 def _choose_size(vit: models.AnyViT) -> models.AnyViT:
