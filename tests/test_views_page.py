@@ -209,6 +209,16 @@ def test_patches_are_what_the_model_saw(page):
     assert "16 × 16 pixels of 3 colours each, 768 numbers" in texts(page)
 
 
+@pytest.mark.parametrize("view", ["map", "export"])
+def test_the_code_beside_a_scale_that_all_heads_share_has_its_ends(page, view):
+    calm(page.radio(key="scale").set_value("shared").run())
+    open_view(page, view)
+    code = next(each.value for each in page.code if each.language == "python")
+    ends = re.search(r"Scale\(low=([^,]+), high=([^,)]+)", code).groups()
+    heads = [layer.probs()[:, 0, 1:].numpy() for layer in record_on(page).layers]
+    assert [*map(float, ends)] == pytest.approx([np.min(heads), np.max(heads)], rel=1e-5)
+
+
 def test_the_enlarged_patch_is_the_one_that_was_picked(page):
     open_view(page, "patches")
     calm(widget(page, "Row").set_value(1).run())
